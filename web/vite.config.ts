@@ -1,5 +1,6 @@
 import { svelte } from "@sveltejs/vite-plugin-svelte";
 import { defineConfig } from "vite";
+import { katexFonts } from "./katexFonts.ts";
 import { licenses } from "./licenses.ts";
 
 // Bundles for notebooks and saved files are single scripts. The widget injects its own styles.
@@ -8,6 +9,7 @@ const BUNDLES = ["widget", "saved"];
 // The output is part of the Python package.
 export default defineConfig(({ mode }) => ({
   plugins: [
+    katexFonts(),
     svelte({ compilerOptions: { css: mode === "widget" ? "injected" : "external" } }),
     licenses("licenses.md"),
   ],
@@ -18,6 +20,7 @@ export default defineConfig(({ mode }) => ({
     emptyOutDir: mode !== "saved", // the saved bundle is built after the widget
     assetsInlineLimit: 0, // the content security policy forbids inline data
     modulePreload: { polyfill: false },
+    chunkSizeWarningLimit: 1200, // KB: the page is one script, read from this computer
     target: "es2023",
     ...(BUNDLES.includes(mode) && {
       rolldownOptions: {

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 import clearhead
+from clearhead.labs import any_one
 from clearhead.labs.any_one import LENGTHS, LONG, sequences
 
 AT = LENGTHS.index(LONG)
@@ -24,7 +25,7 @@ def test_attention_learns_long_sequences_and_recurrent_networks_do_not(long):
 
 @pytest.mark.slow
 def test_attention_finds_the_1_at_any_position(long):
-    *heads, alike = long.part("weight on the 1, of 101 digits").values
+    *heads, alike = long.part("weight on the 1 among 101 digits").values
     assert len(heads) == 2
     assert min(max(column) for column in zip(*heads, strict=True)) > 0.5
     assert alike == [1 / 101] * len(alike)
@@ -70,3 +71,17 @@ def test_results_are_reproducible_and_include_the_spread_over_seeds():
     for kind, means in lines.lines.items():
         for mean, (low, high) in zip(means, lines.spread[kind], strict=True):
             assert low - 1e-9 <= mean <= high + 1e-9
+
+
+def test_seeds_without_an_error_are_counted(monkeypatch):
+    by_seed = [[1.0, 1.0, 1.0, 1.0], [1.0, 0.5, 0.5, 1.0], [1.0, 1.0, 0.995, 1.0]]
+    scores = (score for by_kind in by_seed for score in by_kind)
+    monkeypatch.setattr(any_one, "_examine", lambda _: [1.0] * (len(LENGTHS) - 1) + [next(scores)])
+    found = clearhead.lab("any-one", trained="short", seeds=3, steps=1, width=8).findings
+    name = "trained on 5 to 20 digits: seeds without an error at 200"
+    assert {kind: found[f"{kind}, {name}"] for kind in any_one.KINDS} == {
+        "n-gram": 3,
+        "Elman": 2,
+        "LSTM": 1,
+        "attention": 3,
+    }

@@ -52,8 +52,17 @@ def test_ablation_equals_an_edit(model):
 def test_short_sentence_or_empty_word_is_rejected(model):
     with pytest.raises(UserError, match="two tokens"):
         clearhead.lab("blank", model, sentence="A")
-    with pytest.raises(UserError, match="word is empty"):
+    with pytest.raises(UserError, match="`word` is empty"):
         clearhead.lab("blank", model, sentence=SENTENCE, word=" ")
+
+
+def test_girl_decides_damians_will_in_the_built_in_model():
+    result = clearhead.lab("blank")
+    assert result.findings["token"] == " her"
+    assert result.findings["its probability"] > 0.9
+    assert result.findings["largest attribution, before the last"] == "7  girl"
+    boy = clearhead.lab("blank", sentence=result.settings["sentence"].replace("girl", "boy"))
+    assert boy.findings["its probability"] < 0.1
 
 
 def test_girl_has_the_largest_effect_in_damians_will(smollm2):

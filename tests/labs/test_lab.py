@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 
 import pytest
 
@@ -10,6 +11,11 @@ import clearhead
 from clearhead.errors import UserError
 from clearhead.labs.catalog import LABS, find_lab
 from clearhead.labs.lab import Lines, Points, Result, Setting, Table
+from clearhead.language_model import LanguageModel
+from clearhead.model.config import preset
+from clearhead.model.transformer import Transformer
+from clearhead.runs.demo import SETTINGS, demo_texts
+from clearhead.text.tokenizer import Tokenizer
 
 RESULT = Result(
     "attention",
@@ -65,7 +71,7 @@ def test_results_are_drawn_as_svg(tmp_path):
 
 def test_unknown_parts_are_rejected():
     assert RESULT.part("curve").x == [1.0, 2.0]
-    with pytest.raises(UserError, match="there are numbers, shades, curve, map"):
+    with pytest.raises(UserError, match="the parts are numbers, shades, curve, map"):
         RESULT.part("nothing")
 
 
@@ -78,8 +84,31 @@ def test_unknown_labs_and_settings_are_rejected():
         clearhead.lab("attention", "smollm2")
 
 
+@pytest.fixture(scope="module")
+def untrained():
+    """A model with the tokenizer and sizes of the demo's model."""
+    texts = [text for document in demo_texts(200) for text in document.read()]
+    tokenizer = Tokenizer.train(SETTINGS["tokenizer"], texts, SETTINGS["vocab"])
+    sizes = {"n_block": 2, "n_head": 4, "d_model": 64, "n_context": SETTINGS["context"]}
+    return LanguageModel(
+        Transformer(preset("modern", n_vocab=tokenizer.n_vocab, **sizes)), tokenizer, name="demo"
+    )
+
+
+@pytest.mark.parametrize(("name", "settings"), [("blank", {}), ("window", {}), ("pronoun", {"seeds": 0})])
+def test_labs_run_on_a_model_like_the_demos_and_name_it(untrained, name, settings):
+    result = clearhead.lab(name, untrained, **settings)
+    assert result.findings["model"] == "demo"
+    assert result.parts
+    assert all(part.values for part in result.parts if isinstance(part, Table))
+
+
 @pytest.mark.parametrize("lab", LABS.values(), ids=list(LABS))
 def test_every_lab_has_a_description_and_valid_defaults(lab):
     assert lab.description.endswith((".", "?"))
     assert lab.question.endswith("?")
     assert lab.check({}) == {setting.name: setting.default for setting in lab.settings}
+    for setting in lab.settings:
+        words = set(re.findall(r"\w+", setting.description))
+        more = words - {setting.name, "the", "a", "of", "in", "to", "number"}
+        assert len(more) > 1, f"{setting.name} is described as {setting.description!r}"

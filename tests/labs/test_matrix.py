@@ -1,8 +1,27 @@
 """Loops and matrices compute the same numbers, and matrices are faster."""
 
 import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import clearhead
+from clearhead.labs.catalog import LABS
+from clearhead.model.lectures import head_as_matrices
+
+
+class ProductCounter(TorchDispatchMode):
+    count = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.count += func in (torch.ops.aten.mm.default, torch.ops.aten.bmm.default)
+        return func(*args, **(kwargs or {}))
+
+
+def test_head_is_five_matrix_products():
+    with ProductCounter() as counter:
+        head_as_matrices(*torch.randn(4, 8, 8))
+    assert counter.count == 5
+    assert "five matrix products" in LABS["matrix"].description
 
 
 @pytest.mark.parametrize("seed", range(3))

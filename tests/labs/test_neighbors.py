@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-pytest.importorskip("numba", reason="numba is not installed, which compiles the training of word vectors")
+pytest.importorskip("numba", reason="numba, which compiles word-vector training, is not installed")
 
 import clearhead
 from clearhead.errors import UserError
@@ -20,9 +20,15 @@ def test_animals_are_nearer_to_cat_than_places_and_things():
     assert {group for _, group in nearest.values} == {"animals"}
     found = result.findings
     assert found["animals among the 15 nearest to cat"] == 15
-    assert found["cosine of cat and dog"] > 0.5
-    assert found["smallest cosine of cat and an animal"] > found["largest cosine of cat and a place"] + MARGIN
-    assert found["smallest cosine of cat and an animal"] > found["largest cosine of cat and a thing"] + MARGIN
+    assert found["cosine between cat and dog"] > 0.5
+    assert (
+        found["smallest cosine between cat and an animal"]
+        > found["largest cosine between cat and a place"] + MARGIN
+    )
+    assert (
+        found["smallest cosine between cat and an animal"]
+        > found["largest cosine between cat and a thing"] + MARGIN
+    )
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +59,16 @@ def test_training_pairs_match_the_lecture(small):
     assert pairs.values[0] == ["(the, quick)", "(the, brown)", None, None]
     assert pairs.values[1][:3] == ["(quick, the)", "(quick, brown)", "(quick, fox)"]
     assert pairs.values[3] == ["(fox, quick)", "(fox, brown)", "(fox, jumps)", "(fox, over)"]
+
+
+@pytest.mark.parametrize("window", [1, 5])
+def test_training_pairs_are_those_of_the_window(window):
+    table = clearhead.lab("neighbors", window=window, stories=500, epochs=1).part("training pairs")
+    for i, (center, line) in enumerate(zip(table.rows, table.values, strict=True)):
+        near = [j for j in range(len(table.rows)) if 0 < abs(i - j) <= window]
+        expected = [f"({center}, {table.rows[j]})" for j in near]
+        assert line == expected + [None] * (len(table.columns) - len(near))
+    assert len(table.columns) == {1: 2, 5: 8}[window]
 
 
 def test_words_missing_from_the_stories_are_rejected():

@@ -25,13 +25,14 @@ def test_weights_are_summed_over_all_heads(model):
     assert result.part("from the last word").values[0] != result.part("from the last word").values[1]
 
 
-def test_invalid_words_and_missing_model_are_rejected(model):
+def test_invalid_words_and_missing_model_are_rejected(model, monkeypatch):
     with pytest.raises(UserError, match="'hen' is not a word"):
         clearhead.lab("pronoun", model, seeds=0, one="hen")
     with pytest.raises(UserError, match="'road' comes after the query position"):
         clearhead.lab("pronoun", model, seeds=0, pronoun="chicken")
     with pytest.raises(UserError, match="both 'tired'"):
         clearhead.lab("pronoun", model, seeds=0, second="tired")
+    monkeypatch.setattr("clearhead.labs.catalog._is_here", lambda _: False)
     with pytest.raises(UserError, match="no model"):
         clearhead.lab("pronoun", seeds=0)
 
@@ -40,6 +41,13 @@ def test_bidirectional_models_can_be_inspected(model):
     model.network.config = replace(model.config, causal=False)
     found = clearhead.lab("pronoun", model, seeds=0).findings
     assert found["largest difference at it between the two"] > 1e-6
+
+
+def test_tired_attends_to_chicken_and_wide_to_road_in_the_built_in_model():
+    found = clearhead.lab("pronoun", seeds=0).findings
+    assert found["tired: attention to chicken minus road"] > 0
+    assert found["wide: attention to chicken minus road"] < 0
+    assert found["largest difference at it between the two"] < 1e-5
 
 
 def test_tired_attends_to_chicken_and_wide_to_road(smollm2):
@@ -108,7 +116,7 @@ def test_masking_alone_does_not_teach_the_antecedent():
     found = clearhead.lab("pronoun", seeds=1, steps=40, asked=False).findings
     assert found["bidirectional: accuracy at the pronoun"] < 0.2
     assert abs(found["bidirectional: attention to the antecedent minus the other"]) < 0.1
-    assert found["smollm2, which is not installed"] == "clearhead pull smollm2"
+    assert "attention to chicken minus road" in " ".join(found)  # in the built-in model
 
 
 @pytest.mark.slow

@@ -52,7 +52,7 @@ def test_saved_models_score_the_same_as_evaluate(made, story_text, model_folder)
     assert bits == pytest.approx(model.evaluate(end).bits_per_byte, rel=1e-4)
 
 
-def test_position_losses_add_up_and_ngrams_ignore_distant_context(made):
+def test_position_losses_bracket_the_loss_and_ngrams_ignore_distant_context(made):
     part = made.part("loss by position in the window")
     assert part.x == [1, 2, 3.5, 6.5, 12.5, 24.5, 48.5]
     for name, losses in part.lines.items():

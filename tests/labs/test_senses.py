@@ -34,8 +34,8 @@ def test_recurrent_states_are_contextual(model):
     config = RecurrentConfig("lstm", model.config.n_vocab, 64, n_block=2, d_model=16)
     recurrent = LanguageModel(Recurrent(config), model.tokenizer)
     found = clearhead.lab("senses", recurrent, word="dog", **SENTENCES).findings
-    assert found["cosine of the first two, embedding"] == pytest.approx(1)
-    assert found["cosine of the first two, block.1.state"] < 0.9999
+    assert found["cosine between the first two, embedding"] == pytest.approx(1)
+    assert found["cosine between the first two, block.1.state"] < 0.9999
 
 
 @pytest.mark.slow
@@ -55,7 +55,7 @@ def test_static_recurrent_and_transformer_vectors_compared(word):
         assert result.findings[f"{kind}: same sense minus other, lowest seed"] == pytest.approx(same - other)
         points = result.part(f"map, {kind} trained here")
         assert len(points.places) == 8
-    assert result.findings["smollm2, which is not installed"] == "clearhead pull smollm2"
+    assert result.findings["smollm2 is not installed; to pull it"] == "clearhead pull smollm2"
 
 
 def test_given_model_is_added_to_the_comparison(model):
@@ -81,5 +81,5 @@ def test_missing_model_and_words_are_rejected(model):
 def test_senses_of_bats_and_bank_in_smollm2(smollm2, word, cosines, difference):
     found = clearhead.lab("senses", smollm2, word=word, seeds=0).findings
     stages = ("embedding", "block.27.input", "final")
-    assert tuple(round(found[f"cosine of the first two, {stage}"], 2) for stage in stages) == cosines
+    assert tuple(round(found[f"cosine between the first two, {stage}"], 2) for stage in stages) == cosines
     assert found["same sense, block.27.input"] > found["other sense, block.27.input"] + difference

@@ -78,7 +78,7 @@ def test_patching_effects_match_edit(kind):
     found = ask(kind, "effects", token=token, source=other)
     alone = model.inspect(TEXT).edit({"block.1.head.0.output": model.inspect(other)})
     assert found["after"][1][0] == pytest.approx(alone.logits[-1].log_softmax(-1)[token].item(), abs=1e-3)
-    assert "positions" in post_invalid(kind, "effects", token=token, source="short")
+    assert "tokens" in post_invalid(kind, "effects", token=token, source="short")
     assert "does not exist" in post_invalid(kind, "effects", token=10**6)
 
 

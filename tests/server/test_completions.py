@@ -207,7 +207,9 @@ def test_errors_map_to_openai_exceptions(ai, wrong, error, stream):
 def test_wrong_token_raises_an_authentication_error(server):
     with (
         openai.OpenAI(
-            base_url=f"{server.url}/v1", api_key="wrong", http_client=httpx.Client(trust_env=False)
+            base_url=f"{server.url}/v1",
+            api_key="wrong",
+            http_client=httpx.Client(trust_env=False, timeout=60),
         ) as client,
         pytest.raises(openai.AuthenticationError),
     ):

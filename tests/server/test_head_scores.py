@@ -87,7 +87,7 @@ def test_antecedent_score_is_zero_for_a_short_context(registry_of, start, make_s
     assert scores["chance"]["antecedent"] == 0
 
 
-def test_scoring_can_be_cancelled(model):
+def test_scoring_can_be_canceled(model):
     read = []
 
     def check():

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 from annotated_types import Ge, Gt, Le, Lt
+from pydantic import ValidationError
 
 from clearhead.api import base, inspection, openai
+from clearhead.generate.sampling import OPTIONS
 from clearhead.server.limits import Limits
 
 MB = 2**20
@@ -164,7 +166,7 @@ def test_errors_name_the_invalid_field(client, path, more, where, what):
 def test_json_errors_include_the_position(client):
     response = client.post("/api/tokens", content=WHOLE + "}", headers={"Content-Type": "application/json"})
     error = response.json()["error"]
-    assert error["message"] == f"the body is not JSON: Extra data at character {len(WHOLE)}"
+    assert error["message"] == f"the body is not valid JSON: Extra data at character {len(WHOLE)}"
     assert error["param"] is None
 
 
@@ -320,6 +322,21 @@ def test_expected_numeric_fields_are_found():
     assert {"temperature", "top_k", "seed", "n", "max_tokens", "logprobs", "best_of", "count", "rows"} <= {
         name for _, name, _ in NUMBERS
     }
+
+
+@pytest.mark.parametrize(
+    "name", ["temperature", "top_p", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty"]
+)
+def test_sampling_limits_are_those_of_python(name):
+    option = OPTIONS[name]
+    edges = [edge for edge in (option.minimum, option.maximum, option.above) if edge is not None]
+    for value in (number for edge in edges for number in (edge - 1e-3, edge, edge + 1e-3)):
+        try:
+            openai.SamplingFields.model_validate({name: value})
+            accepted = True
+        except ValidationError:
+            accepted = False
+        assert accepted == option.accepts(value), value
 
 
 BAD = [

@@ -44,16 +44,18 @@ def test_slow_chat_templates_do_not_block_other_requests(start, slow_registry):
 
     async def ask(server):
         headers = {"Authorization": f"Bearer {server.credentials.token}"}
-        async with httpx.AsyncClient(base_url=server.url, headers=headers, trust_env=False) as client:
+        async with httpx.AsyncClient(
+            base_url=server.url, headers=headers, trust_env=False, timeout=120
+        ) as client:
             chats = [asyncio.create_task(client.post("/v1/chat/completions", json=CHAT)) for _ in range(60)]
             await asyncio.sleep(0.5)
             assert (await client.get("/healthz")).text == "ok\n"
             assert 'clearhead_running{model="small"} 0.0' in (await client.get("/metrics")).text
             body = {"model": "small", "prompt": "a", "max_tokens": 2}
             assert (await client.post("/v1/completions", json=body)).status_code == 200
-            assert not any(chat.done() for chat in chats[40:])
-            for chat in chats:
-                chat.cancel()
+            assert not any(each.done() for each in chats[40:])
+            for each in chats:
+                each.cancel()
             await asyncio.gather(*chats, return_exceptions=True)
 
     with start(registry=slow_registry) as server:

@@ -250,8 +250,8 @@ def test_registry_can_start_empty(runs, running_server, tmp_path):
 
 def test_strip_folders_removes_folders_from_messages(tmp_path):
     path = tmp_path / "my runs" / "one"
-    assert strip_folders(f"{path}/config.json is not JSON", path) == "one/config.json is not JSON"
-    assert str(tmp_path) not in strip_folders(f"no space left in {tmp_path}: free some", path)
+    assert strip_folders(f"{path}/config.json is not valid JSON", path) == "one/config.json is not valid JSON"
+    assert str(tmp_path) not in strip_folders(f"no space left in {tmp_path}: free some space", path)
     assert strip_folders("runs/one has no weights", path.relative_to(tmp_path)) == "runs/one has no weights"
 
 

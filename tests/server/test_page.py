@@ -187,7 +187,7 @@ def test_licenses_cover_the_bundled_packages():
 def test_page_runs_in_a_browser(server, tmp_path):
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     if chromium is None:
-        pytest.skip("there is no chromium")
+        pytest.skip("Chromium is not installed")
     done = subprocess.run(
         [
             *(chromium, "--headless", "--disable-gpu", f"--user-data-dir={tmp_path}"),

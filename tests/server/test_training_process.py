@@ -314,6 +314,8 @@ def test_responses_conform_to_the_openapi_document(client, server, place, model_
     check("get", "/api/runs/{name}/metrics", "my")
     check("post", "/api/runs/{name}/stop", "my")
     wait_until_idle(server, client)
+    done = find(client, "my")["steps_done"]
     check("post", "/api/runs/{name}/resume", "my")
+    wait_for_step(server, client, done + 1)
     check("post", "/api/runs/{name}/stop", "my")
     wait_until_idle(server, client)

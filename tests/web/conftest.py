@@ -57,14 +57,15 @@ def server(registry):
 
 @pytest.fixture
 def visit(browser, server):
-    """A returning visitor; the test fails if the browser has reported any problem by the end."""
+    """A returning visitor without motion; the test fails if the browser has reported any problem by the end."""
     if not has_site():
         pytest.skip("the page is not built: run `pip install .` with npm installed")
     made = []
 
     def come(server=server, width=1800, height=1000, walked=True, **settings):
         context = browser.new_context(
-            viewport={"width": width, "height": height}, **{"locale": "en-GB", **settings}
+            viewport={"width": width, "height": height},
+            **{"locale": "en-GB", "reduced_motion": "reduce", **settings},
         )
         if walked:
             context.add_init_script("localStorage.setItem('walked', 'yes')")
@@ -82,7 +83,7 @@ def visit(browser, server):
 def axe():
     """Serious accessibility violations on the current page."""
     if not AXE.exists():
-        pytest.skip("there is no axe-core: `npm ci` in web/ brings it")
+        pytest.skip("axe-core is not installed: run `npm ci` in web/")
 
     def find(visitor):
         visitor.page.evaluate(AXE.read_text(encoding="utf-8"))

@@ -38,7 +38,7 @@ def test_page_works_with_the_keyboard_alone(visitor):
             break
     assert {"Input text", "temperature", "min-p", "softmax", "grid"} <= set(reached)
     row, column = focused_cell(visitor)
-    visitor.page.keyboard.press("ArrowUp")  # focus starts in the last row, that of the followed token
+    visitor.page.keyboard.press("ArrowUp")  # focus starts in the last row, that of the selected token
     visitor.expect(lambda: focused_cell(visitor), (row - 1, column))
     visitor.page.keyboard.press("ArrowRight")
     visitor.expect(lambda: focused_cell(visitor), (row - 1, column + 1))
@@ -153,10 +153,10 @@ def test_columns_are_split_into_pages_on_a_phone(visit):
     headings.get_by_text("feed-forward").tap()
     visitor.see("block.0.hidden_gate")
     visitor.button("Next columns").tap()
-    visitor.expect(lambda: "blocks 0 to 1" in headings.all_inner_texts(), True)
+    visitor.expect(lambda: "added by blocks 0–1" in headings.all_inner_texts(), True)
 
 
-@pytest.mark.parametrize("view", ["steps", "compare", "change", "why", "lens", "words", "tiny"])
+@pytest.mark.parametrize("view", ["steps", "compare", "change", "why", "lens", "words", "lectures", "tiny"])
 def test_views_fit_on_a_phone(visit, view):
     visitor = visit(width=360, height=740, locale="de-DE")
     visitor.open(model="modern", text=TEXT, view=view, other="The frog was tired of the long road")

@@ -40,13 +40,13 @@ def test_compare_view_shows_two_texts_side_by_side(visitor, model):
     visitor.open(model="modern", text=TEXT, view="compare", other=OTHER, block=1, head=1, step=6)
     compared = model.inspect(TEXT).compare(model.inspect(OTHER))
     site = "block.1.head.1.weights"
-    found = filled(visitor, f"Difference: {site}")
+    found = filled(visitor, "Difference: head 1.1 · attention weight")
     difference = compared.difference(site)
     assert len(found) == difference.numel()
     for (row, column), text in found.items():
         assert shows(text, difference[row, column].item())
     visitor.button("Other text").click()
-    other = filled(visitor, f"Other text: {site}")
+    other = filled(visitor, "Other text: head 1.1 · attention weight")
     assert shows(other[3, 1], compared.other[site][3, 1].item())
     # Sites that differ most, in descending order.
     expected = [(name, far) for name, far in compared.ranking(10**6) if far > 0]
@@ -62,17 +62,17 @@ def test_compare_view_shows_two_texts_side_by_side(visitor, model):
     # Clicking a site in the list opens it.
     visitor.page.get_by_label("Filter sites").select_option("heads")
     first = sites.first.locator("button")
-    name = first.locator("code").inner_text()
+    shown, name = first.locator(".site").inner_text(), first.locator(".site").get_attribute("data-site")
     first.click()
-    visitor.page.get_by_role("grid", name=name).wait_for()
-    assert f"block={name.split('.')[1]}" in visitor.page.url or name.startswith("block.0.")
+    visitor.page.get_by_role("grid", name=shown).wait_for()
+    assert f"block={name.split('.')[1]}" in visitor.url or name.startswith("block.0.")
 
 
 def test_compare_view_shows_one_text_in_two_models(visitor, models):
     visitor.open(model="gpt2", text=TEXT, view="compare", block=1, head=0, step=4)
     visitor.page.locator(".controls select").select_option("lecture")  # same sites, different weights
     site = "block.1.head.0.weights"
-    found = filled(visitor, f"Difference: {site}")
+    found = filled(visitor, "Difference: head 1.0 · attention weight")
     compared = models["gpt2"].inspect(TEXT).compare(models["lecture"].inspect(TEXT))
     for (row, column), text in found.items():
         assert shows(text, compared.difference(site)[row, column].item())
@@ -87,7 +87,8 @@ def test_models_of_different_shapes_are_reported_as_incomparable(visitor):
 
 def test_top_site_is_selected_and_cleared_for_incomparable_texts(visitor, model):
     visitor.open(model="modern", text=TEXT, view="compare")
-    visitor.button("bats / bats").click()  # sets both texts at once, so no mixed pair is requested
+    # Sets both texts at once, so no mixed pair is requested.
+    visitor.page.get_by_role("button", name="I swing bats").click()
     top = visitor.page.locator(".sites li").first
     visitor.expect(top.locator("[aria-current=true]").count, 1)
     visitor.forgive("status 400|400")
@@ -96,6 +97,26 @@ def test_top_site_is_selected_and_cleared_for_incomparable_texts(visitor, model)
     visitor.page.get_by_role("alert").filter(has_text="no token in common").wait_for()
     assert visitor.page.locator(".sites").count() == 0
     assert visitor.page.get_by_role("list", name="Predictions for the other text").locator("li").count() == 6
+
+
+def test_largest_difference_opens_first(visitor):
+    """The head that the page opens on does not count as the reader's choice; another head does."""
+    opening = {"text": TEXT, "block": 1, "head": 1, "position": 2}
+    visitor.page.route("**/api/opening", lambda route: route.fulfill(json=opening))
+    visitor.open(model="gpt2")
+    visitor.expect(lambda: "block=1&head=1&row=2" in visitor.url, True)
+    visitor.button("Compare").click()
+    example = visitor.page.get_by_role("button", name="I swing bats")
+    texts = re.fullmatch("Sets both texts: “(.*)” and “(.*)”", example.get_attribute("title")).groups()
+    example.click()
+    sites = visitor.page.locator(".sites li")
+    visitor.expect(sites.first.locator("[aria-current=true]").count, 1)
+    other = visitor.page.get_by_role("textbox", name="Other text")
+    assert (visitor.prompt.input_value(), other.input_value()) == texts
+    distances = [number(text) for text in sites.locator(".number").all_inner_texts()]
+    assert distances == sorted(distances, reverse=True)
+    visitor.open(model="gpt2", text=TEXT, view="compare", other=OTHER, block=1, head=1)
+    visitor.page.get_by_role("grid", name="Difference: head 1.1 · query").wait_for()
 
 
 def prediction(visitor):
@@ -123,14 +144,14 @@ def test_head_is_ablated_and_the_edit_undone(visitor, model):
         ],
         [True, True],
     )
-    assert "edits=" in visitor.page.url
+    assert "edits=" in visitor.url
     # The edit stays active, even after a reload.
     visitor.page.reload()
     visitor.settle()
     assert visitor.page.locator(".edits li").inner_text().startswith("head 1.1: ablated")
     visitor.button("Undo last").click()
     visitor.page.locator(".edits").wait_for(state="detached")
-    visitor.expect(lambda: "edits=" in visitor.page.url, False)
+    visitor.expect(lambda: "edits=" in visitor.url, False)
 
 
 def test_scale_and_patch_edits_are_applied_and_removed(visitor, model):
@@ -177,6 +198,42 @@ def test_attention_weight_is_edited_with_the_slider(visitor, model):
     )
 
 
+def test_slider_starts_at_the_most_attended_token_and_stays_there(visitor, model):
+    weights = model.inspect(TEXT)["block.1.head.1.weights"]
+    row = next(i for i in reversed(range(len(weights))) if weights[i].argmax() > 0)
+    # Any part may be open: the line above shows the head's weights in each of them.
+    visitor.open(model="modern", text=TEXT, view="change", block=1, head=1, row=row, part="feedforward")
+    tokens = [visible(each) for each in model.inspect(TEXT).tokens]
+    name = f"attention from “{tokens[row]}” to “{tokens[weights[row].argmax()]}”"
+    slider = visitor.page.get_by_label(name)
+    slider.fill("0")
+    slider.dispatch_event("change")
+    visitor.page.locator(".edits li").wait_for()
+    visitor.settle()
+    assert slider.input_value() == "0"
+
+
+def test_edits_do_not_change_the_target_token(visitor, model):
+    edits = [{"site": "block.1.input", "scale": -1}]
+    word = model.inspect(TEXT).logits[-1].argmax().item()
+    edited = model.inspect(TEXT).edit({"block.1.input": lambda x: -x})
+    assert edited.logits[-1].argmax().item() != word
+    visitor.open(model="modern", text=TEXT, view="change", edits=json.dumps(edits))
+    picker = visitor.page.get_by_role("combobox", name="Target token")
+    visitor.expect(picker.input_value, str(word))
+
+    def measure(each):
+        return each.logits[-1].log_softmax(-1)[word].item()
+
+    expected = edited.sweep("head", measure) - measure(edited)
+    for (row, column), text in filled(visitor, "Effect on the target token").items():
+        assert number(text) == pytest.approx(expected[row, column].item(), abs=0.0051)
+    other = edited.logits[-1].argmax().item()
+    picker.select_option(str(other))  # the reader may choose another one
+    visitor.expect(lambda: f"word={other}" in visitor.url, True)
+    visitor.expect(picker.input_value, str(other))
+
+
 def test_edits_that_no_longer_fit_are_dropped(visitor, model):
     """A longer text keeps an edited weight; a shorter one without that position drops it."""
     visitor.forgive("status 400|400")
@@ -195,14 +252,14 @@ def test_edits_that_no_longer_fit_are_dropped(visitor, model):
     visitor.settle()
     assert listed.count() == 2
     visitor.type("The duck")
-    visitor.page.get_by_text("2 edits do not fit this text or model").wait_for()
+    visitor.page.get_by_text("2 edits do not apply to this text or model").wait_for()
     visitor.expect(listed.count, 0)
     assert visitor.page.locator("[data-place=flow] .tokens button").count() > 1
-    assert "edits" not in visitor.page.url
-    # A URL whose edits do not fit still opens.
+    assert "edits" not in visitor.url
+    # A URL with edits that do not apply still opens.
     wrong = json.dumps([{"site": "block.7.input", "value": 0}])
     visitor.open(model="modern", text=TEXT, view="change", edits=wrong)
-    visitor.page.get_by_text("One edit does not fit this text or model").wait_for()
+    visitor.page.get_by_text("One edit does not apply to this text or model").wait_for()
 
 
 def test_attention_weight_is_edited_by_keyboard_and_undone(visitor, model):
@@ -241,7 +298,7 @@ def test_effect_map_matches_python(visitor, model):
     visitor.button("Heads").click()
     visitor.expect(lambda: len(cells(visitor, "Effect on the target token")), 4)
     visitor.page.locator("[data-testid=effects] [role=gridcell][data-row='1'][data-column='1']").click()
-    visitor.expect(lambda: "block=1" in visitor.page.url and "head=1" in visitor.page.url, True)
+    visitor.expect(lambda: "block=1" in visitor.url and "head=1" in visitor.url, True)
 
 
 def test_attribution_is_followed_back_through_a_head(visitor, model):
@@ -257,8 +314,8 @@ def test_attribution_is_followed_back_through_a_head(visitor, model):
         assert number(part.inner_text()) == pytest.approx(value, abs=0.002)
     follow = visitor.page.locator(".sources button").first
     follow.click()
-    visitor.expect(lambda: "path=" in visitor.page.url, True)
-    block, head, source = map(int, re.search(r"path=(\d+)\.(\d+)\.(\d+)", visitor.page.url).groups())
+    visitor.expect(lambda: "path=" in visitor.url, True)
+    block, head, source = map(int, re.search(r"path=(\d+)\.(\d+)\.(\d+)", visitor.url).groups())
     back = trace.attribute(word, through=[(block, head, source)])
     visitor.expect(lambda: number(total.inner_text()), pytest.approx(back.total, abs=0.002))
     visitor.page.reload()
@@ -268,6 +325,31 @@ def test_attribution_is_followed_back_through_a_head(visitor, model):
     visitor.expect(lambda: number(total.inner_text()), pytest.approx(expected.total, abs=0.002))
 
 
+def test_attribution_drawing_has_one_scale(visitor, model):
+    visitor.open(model="modern", text=TEXT, view="why")
+    picture = visitor.page.get_by_role("img", name="Contributions to the logit")
+    marks = picture.locator("path.curve, circle").evaluate_all(
+        """(marks) => marks.map((each) => [
+            each.querySelector("title").textContent.split(": ").at(-1),
+            each.r ? 2 * each.r.baseVal.value : parseFloat(each.getAttribute("stroke-width")),
+        ])"""
+    )
+    amounts = {abs(number(amount)): size for amount, size in marks}
+    assert len(amounts) > 4
+    largest = max(amounts)
+    for amount, size in amounts.items():
+        assert size == pytest.approx(max(1, amounts[largest] * (amount / largest) ** 0.5), rel=0.05)
+
+
+def test_feedforward_of_the_attribution_opens_its_steps(visitor, model):
+    visitor.open(model="modern", text=TEXT, view="why", row=1)
+    visitor.page.get_by_role("button", name="feed-forward 1").click()
+    visitor.see("block.1.feedforward")
+    assert f"row={len(model.inspect(TEXT)) - 1}" in visitor.url
+    visitor.page.go_back()
+    visitor.page.get_by_test_id("total").wait_for()
+
+
 def test_attribution_of_one_token_instead_of_another(visitor, model):
     visitor.open(model="modern", text=TEXT, view="why")
     trace = model.inspect(TEXT)
@@ -275,7 +357,7 @@ def test_attribution_of_one_token_instead_of_another(visitor, model):
     picker = visitor.page.get_by_label("instead of")
     assert picker.locator(f"option[value='{word}']").count() == 0  # not the token itself
     picker.select_option(str(other))
-    visitor.expect(lambda: f"against={other}" in visitor.page.url, True)
+    visitor.expect(lambda: f"against={other}" in visitor.url, True)
     total, parts = visitor.page.get_by_test_id("total"), visitor.page.locator("[data-part]")
     expected = trace.attribute(word, against=other)
     difference = (trace.logits[-1, word] - trace.logits[-1, other]).item()
@@ -288,15 +370,15 @@ def test_attribution_of_one_token_instead_of_another(visitor, model):
         visitor.settle()
     assert visible(trace.token_texts([other])[0]) in visitor.button("logit of", exact=False).inner_text()
     visitor.page.locator(".sources button").first.click()
-    visitor.expect(lambda: "path=" in visitor.page.url, True)
-    hop = tuple(map(int, re.search(r"path=(\d+)\.(\d+)\.(\d+)", visitor.page.url).groups()))
+    visitor.expect(lambda: "path=" in visitor.url, True)
+    hop = tuple(map(int, re.search(r"path=(\d+)\.(\d+)\.(\d+)", visitor.url).groups()))
     back = trace.attribute(word, through=[hop], against=other)
     visitor.expect(lambda: number(total.inner_text()), pytest.approx(back.total, abs=0.002))
     visitor.button("logit of", exact=False).click()
     picker.select_option("-1")
     logit = trace.logits[-1, word].item()
     visitor.expect(lambda: number(total.inner_text()), pytest.approx(logit, abs=0.002))
-    assert "against" not in visitor.page.url
+    assert "against" not in visitor.url
 
 
 def test_negative_contributions_point_to_the_left(visitor, model):
@@ -345,7 +427,7 @@ def test_attention_score_is_decomposed_into_pairs(visitor, model):
     trace = model.inspect(TEXT)
     looked_at = trace["block.1.head.1.weights"][-1].argmax().item()
     score = trace["block.1.head.1.scores"][-1, looked_at].item()
-    visitor.page.get_by_text(f"q · k = {fixed(score, 2)}").wait_for()
+    visitor.page.locator(".katex-html", has_text=f"q⋅k={fixed(score, 2)}").wait_for()
     pairs = trace.block[1].head[1].why(-1, looked_at).top(8)
     shown = visitor.page.locator(".pairs li .number")
     visitor.expect(shown.count, len(pairs) + 1)

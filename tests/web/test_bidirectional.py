@@ -12,7 +12,7 @@ from tests.serving import running
 
 
 @pytest.fixture(scope="module")
-def both_ways():
+def bidirectional():
     tokenizer = Tokenizer.train("byte", [])
     torch.manual_seed(0)
     sizes = {"n_vocab": tokenizer.n_vocab, "n_context": 32, "n_block": 1, "n_head": 1, "d_model": 8}
@@ -21,8 +21,8 @@ def both_ways():
         yield made
 
 
-def test_bidirectional_model_predicts_in_place_without_generating(visit, both_ways):
-    visitor = visit(both_ways)
+def test_bidirectional_model_predicts_in_place_without_generating(visit, bidirectional):
+    visitor = visit(bidirectional)
     visitor.open(model="both", text="Once upon")
     page = visitor.page
     assert page.get_by_role("heading", name="word at the last position").count() == 1

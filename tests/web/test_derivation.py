@@ -22,8 +22,8 @@ KINDS = {
     **{name: {**PRESETS[name]} for name in PRESETS},
     "shared keys": {**PRESETS["modern"], "n_kv_head": 1, "rotary_dim": 4},
     "Llama": {**PRESETS["modern"], "qk_norm": False},
-    "exact GELU, waves": {**PRESETS["lecture"], "feedforward": "gelu", "position": "sinusoidal"},
-    "both ways": {**PRESETS["lecture"], "causal": False, "position": "none"},
+    "exact GELU, sinusoidal": {**PRESETS["lecture"], "feedforward": "gelu", "position": "sinusoidal"},
+    "bidirectional": {**PRESETS["lecture"], "causal": False, "position": "none"},
     "parallel": {
         **PRESETS["gpt2"],
         "parallel": True,
@@ -31,7 +31,7 @@ KINDS = {
         "rotary_dim": 2,
         "tied": False,
     },
-    "normed after, windows": {
+    "post-norm, windows": {
         **PRESETS["modern"],
         "feedforward": "geglu",
         "n_kv_head": 1,
@@ -82,7 +82,7 @@ def _listed(tensor):
 def test_every_value_follows_from_its_displayed_formula(tmp_path):
     npx = shutil.which("npx")
     if npx is None or not (WEB / "node_modules" / "vitest").is_dir():
-        pytest.skip("the page's tests need npm and what it installs: make check")
+        pytest.skip("requires npm and the packages of web/: make check")
     recorded = tmp_path / "recorded.json"
     recorded.write_text(json.dumps({kind: record(choices) for kind, choices in KINDS.items()}))
     done = subprocess.run(

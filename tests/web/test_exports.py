@@ -49,6 +49,8 @@ def test_images_are_exported_as_svg_and_png(visitor, tmp_path):
     said = ["".join(each.itertext()) for each in svg.iter() if each.tag.endswith("text")]
     cells = visitor.see("block.0.head.0.weights")["cells"]
     assert [shown for _, _, shown in cells if shown not in said] == []
+    assert {"modern · head 0.0 · attention weight", "from ↓ to →"} <= set(said)
+    assert "src:url(data:font/woff2;base64," in svg[0].text
     with Image.open(take(visitor, "PNG", tmp_path)) as picture:
         picture.load()
         assert picture.width == 2 * float(svg.get("viewBox").split()[2])
@@ -57,9 +59,36 @@ def test_images_are_exported_as_svg_and_png(visitor, tmp_path):
         visitor.export("SVG", "[data-place=flow]")
     waiting.value.save_as(tmp_path / "flow.svg")
     said = list(ElementTree.parse(tmp_path / "flow.svg").getroot().itertext())
-    assert {"too", "embedding", "query", "feed-forward", "block 0 / 1", "attention · head 0 / 1"} <= set(said)
+    assert {"too", "embedding", "query", "feed-forward", "block 0", "attention · head 0"} <= set(said)
     assert any(line.startswith("modern · Block 0, head 0 · The duck") for line in said)
     assert {"0", "1.00", "masked"} <= set(said)  # the legend
+    assert {"other columns", "negative", "positive", "+ attention", "+ feed-forward"} <= set(said)
+
+
+def test_color_scale_is_the_same_in_the_figure(visitor, tmp_path):
+    visitor.open(model="modern", text=TEXT, step="compare")  # masked numbers do not count
+    visitor.see("block.0.head.0.scores")
+    shown = visitor.page.locator(".detail [data-testid=legend]").inner_text().split("\n")
+    said = set(ElementTree.parse(take(visitor, "SVG", tmp_path)).getroot().itertext())
+    assert {each.strip() for each in shown if each.strip()} <= said
+
+
+def test_dark_page_exports_light_figures_too(visit, tmp_path):
+    visitor = visit(color_scheme="dark")
+    visitor.open(model="modern", text=TEXT, step=6)
+    papers = {}
+    for kind in ("SVG", "SVG, light background"):
+        svg = ElementTree.parse(take(visitor, kind, tmp_path)).getroot()
+        papers[kind] = next(each.get("fill") for each in svg if each.tag.endswith("rect"))
+    assert papers == {"SVG": "#15171b", "SVG, light background": "#fbfaf7"}
+    visitor.open(model="modern", text=TEXT, view="why")
+    with visitor.page.expect_download() as waiting:
+        visitor.export("SVG, light background", ".view")
+    waiting.value.save_as(tmp_path / "why.svg")
+    fills = {each.get("fill") for each in ElementTree.parse(tmp_path / "why.svg").getroot()}
+    assert "rgb(29, 32, 38)" in fills  # the ink of the light theme
+    assert "rgb(236, 234, 228)" not in fills
+    assert visitor.page.locator("html").get_attribute("data-theme") == "dark"
 
 
 def test_large_matrix_is_exported_as_a_small_image(visitor, tmp_path):
@@ -142,6 +171,15 @@ def test_copied_link_restores_the_whole_state(visit):
     assert seen(other) == seen(visitor)
 
 
+def test_header_copies_the_address_without_the_token(visitor):
+    visitor.open(**PLACE)
+    visitor.button("Copy link").click()
+    visitor.button("Copied").wait_for()
+    link = visitor.page.evaluate("navigator.clipboard.readText()")
+    query = parse_qs(urlsplit(link).query)
+    assert {name: values[0] for name, values in query.items()} == PLACE
+
+
 def test_browser_history_goes_back_and_forward(visitor):
     visitor.open(**{**PLACE, "text": "a"})
     visitor.page.keyboard.press("[")
@@ -169,5 +207,6 @@ def test_browser_history_goes_back_and_forward(visitor):
 
 def test_invalid_url_falls_back_to_defaults(visitor):
     visitor.open(model="none", block="-3", head="99", part="toString", step="x", row="1e9", edits="{")
-    assert visitor.prompt.input_value().startswith("The chicken")
+    visitor.expect(lambda: visitor.prompt.input_value() != "", True)  # the text chosen for the model
+    visitor.settle()
     assert visitor.site.endswith("query_raw")

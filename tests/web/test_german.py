@@ -90,6 +90,7 @@ def test_decimal_separator_follows_the_language(visit, models):
     share = visitor.page.locator(".next .share").all_inner_texts()
     assert any("," in each for each in share)
     assert not any("." in each for each in share)
+    assert all(each.endswith("\u202f%") for each in share)
     visitor.page.get_by_label("Sprache").select_option("en")
     visitor.page.get_by_label("Language").wait_for()
     assert [shown for _, _, shown in visitor.see(site)["cells"]] == [
@@ -100,7 +101,7 @@ def test_decimal_separator_follows_the_language(visit, models):
 def test_exports_and_urls_use_a_decimal_point(visit, tmp_path):
     visitor = visit(locale="de-DE")
     visitor.open(model="modern", text=TEXT, step=6, temperature="0.7")
-    assert "temperature=0.7" in visitor.page.url
+    assert "temperature=0.7" in visitor.url
     with visitor.page.expect_download() as waiting:
         visitor.export("CSV")
     waiting.value.save_as(tmp_path / "x.csv")

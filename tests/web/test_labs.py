@@ -1,12 +1,14 @@
 """Labs on the page show what Python computes."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 import clearhead
 from clearhead.labs.catalog import LABS
+from tests.serving import make_registry, running
 
 TEXT = "The duck was too tired"
 
@@ -27,7 +29,7 @@ def test_lab_is_rerun_with_new_settings(visitor):
     visitor.page.get_by_label("boost").press("Tab")
     expected = clearhead.lab("attention", boost=10).findings[name]
     visitor.expect(lambda: found(visitor, name), pytest.approx(expected, abs=1e-4))
-    assert "boost" in visitor.page.url
+    assert "boost" in visitor.url
     cells = visitor.page.locator("[data-part=steps] tbody tr").nth(2).locator("td").all_inner_texts()
     assert [number(cell) for cell in cells] == [10, 0.9999]
     visitor.page.reload()
@@ -40,7 +42,7 @@ def test_selecting_another_lab_shows_its_line_chart(visitor):
     visitor.open(model="modern", text=TEXT, view="labs")
     visitor.page.get_by_role("button", name=LABS["scale"].title).click()
     visitor.page.locator("[data-line=undivided]").first.wait_for()
-    assert "lab=scale" in visitor.page.url
+    assert "lab=scale" in visitor.url
     points = visitor.page.locator("[data-line=undivided]").first.get_attribute("points").split()
     assert len(points) == len(clearhead.lab("scale").part("largest weight").x)
 
@@ -53,6 +55,29 @@ def test_invalid_setting_is_reported(visitor):
     visitor.page.get_by_role("alert").filter(has_text="expected digits 0 and 1").wait_for()
 
 
+@pytest.mark.parametrize("locale", ["en-GB", "de-DE"])
+def test_question_of_each_lab_is_on_the_first_screen(visit, locale):
+    visitor = visit(width=1366, height=768, locale=locale)
+    visitor.forgive("400")  # some sentences are longer than the small model's context
+    for name in LABS:
+        visitor.open(model="modern", text=TEXT, view="labs", lab=name)
+        visitor.page.locator(".labs[aria-busy=false] article").wait_for()
+        question = visitor.page.locator("article .question").bounding_box()
+        settings = visitor.page.locator("article .settings").bounding_box()
+        assert question["y"] + question["height"] <= min(768, settings["y"]), name
+
+
+def test_sentences_are_not_clipped_in_their_fields(visit):
+    visitor = visit(width=1366, height=768)
+    visitor.forgive("400")  # the sentences are longer than the small model's context
+    for name in ("window", "blank", "position", "pronoun"):
+        visitor.open(model="modern", text=TEXT, view="labs", lab=name)
+        visitor.page.locator(".labs[aria-busy=false] article").wait_for()
+        fields = visitor.page.locator(".settings input[type=text]")
+        assert fields.count() > 0
+        assert fields.evaluate_all("all => all.every((each) => each.scrollWidth <= each.clientWidth)"), name
+
+
 def test_lab_works_in_german_by_keyboard_on_a_phone(visit):
     visitor = visit(width=360, height=740, locale="de-DE")
     visitor.open(model="modern", text=TEXT, view="labs")
@@ -61,7 +86,9 @@ def test_lab_works_in_german_by_keyboard_on_a_phone(visit):
     visitor.page.locator("[data-line=undivided]").first.wait_for()
     captions = visitor.page.locator("figcaption").all_inner_texts()
     assert captions == ["größtes Gewicht", "Steigung", "Streuung"]
-    assert "durch √d_k geteilt" in visitor.page.locator("[data-place=detail] .names").first.inner_text()
+    names = visitor.page.locator("[data-place=detail] .names").first
+    assert "durch" in names.inner_text()
+    assert names.locator("annotation").text_content() == "\\sqrt{d_k}"
     wide = visitor.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     assert wide
 
@@ -118,9 +145,29 @@ def test_each_lab_shows_what_python_computes(visitor, models, name):
             assert number(text) == pytest.approx(value, rel=0.01, abs=6e-5), told
 
 
+def test_lab_offers_the_model_it_was_designed_for(visit, models):
+    registry = make_registry(
+        slots=1, modern=models["modern"], stories=clearhead.load("stories", device="cpu")
+    )
+    with running(registry) as server:
+        visitor = visit(server)
+        visitor.forgive("400")  # the sentence is longer than the small model's context
+        visitor.open(model="modern", text=TEXT, view="labs", lab="blank")
+        visitor.page.get_by_text("This lab inspects modern. It was designed for stories.").wait_for()
+        visitor.button("Switch to stories").click()
+        visitor.page.get_by_text("This lab inspects stories.").wait_for()
+        token = visitor.page.locator("[data-findings=token]")
+        visitor.expect(lambda: token.inner_text().strip("␣ "), "her")
+        assert visitor.button("Switch to stories").count() == 0
+    registry.close(cancel=True)
+
+
 def test_each_lab_is_translated_into_german():
     told = (Path(__file__).parents[2] / "web" / "src" / "messages" / "labs.de.ts").read_text(encoding="utf-8")
     for name, lab in LABS.items():
-        assert f"\n  {name}: {{" in told or f'\n  "{name}": {{' in told, name
-        for setting in lab.settings:
-            assert f"{setting.name}:" in told, (name, setting.name)
+        found = re.search(
+            rf'^  "?{name}"?: {{$.*?^    settings: {{$(.*?)^    }},$', told, re.DOTALL | re.MULTILINE
+        )
+        assert found, name
+        described = re.findall(r'^      (\w+):\s+".+"', found[1], re.MULTILINE)
+        assert described == [setting.name for setting in lab.settings], name

@@ -121,6 +121,6 @@ def test_thumbnails_reserve_space_before_loading(visitor):
 
 def test_url_holds_the_clamped_position(visitor):
     visitor.open(model="modern", text=TEXT, block=999, step=77, head=9, row=500)
-    query = parse_qs(urlsplit(visitor.page.url).query)
+    query = parse_qs(urlsplit(visitor.url).query)
     there = {name: query[name][0] for name in ("block", "head", "step", "row")}
     assert there == {"block": "1", "head": "1", "step": "write", "row": str(len(visitor.said) - 1)}

@@ -1,4 +1,4 @@
-"""Reading a matrix: the cell at the pointer, its tooltip, the masked future, and the export menu."""
+"""Reading a matrix: the cell under the pointer, its tooltip, the masked future, and the export menu."""
 
 from base64 import b64decode
 from io import BytesIO
@@ -6,7 +6,7 @@ from io import BytesIO
 import pytest
 from PIL import Image, ImageChops
 
-from tests.web.visitor import percent, precise, visible
+from tests.web.visitor import percent, precise, short, visible
 
 TEXT = "The duck was too tired to cross"
 SITE = "block.0.head.0.weights"
@@ -33,13 +33,13 @@ def tooltip(visitor):
 
 
 def drawn(canvas):
-    """The picture on a canvas, without what is above it."""
+    """The image on a canvas, without the elements above it."""
     url = canvas.evaluate("(canvas) => canvas.toDataURL()")
     return Image.open(BytesIO(b64decode(url.partition(",")[2]))).convert("RGB")
 
 
 def says(trace, row, column):
-    """The tooltip of an attention weight, by Python's numbers."""
+    """The expected tooltip of an attention weight, from Python's numbers."""
     source, target = (visible(trace.tokens[i]) for i in (row, column))
     if column > row:
         return f"“{source}” cannot attend to “{target}”, which comes later"
@@ -52,6 +52,8 @@ def test_pointed_cell_is_outlined_and_described(visit, models, width, height, ra
     visitor = visit(width=width, height=height, device_scale_factor=ratio)
     visitor.open(model="modern", text=TEXT, step="softmax")
     visitor.see(SITE)
+    # On a phone, the grid is scrolled to the explained cell.
+    visitor.page.locator("[role=grid]").evaluate("(grid) => grid.scrollTo(0, 0)")
     trace = models["modern"].inspect(TEXT)
     for row, column in [(0, 0), (4, 1), (2, 3), (len(trace.tokens) - 1, 2)]:
         visitor.page.locator(f"[role=gridcell][data-row='{row}'][data-column='{column}']").hover()
@@ -78,7 +80,7 @@ def test_outline_follows_the_pointer_while_scrolling_and_after_opening_a_cell(vi
     assert 16 < len(trace.tokens) <= 32
     visitor.page.locator("[role=grid]").evaluate("(grid) => grid.scrollTo(0, 0)")
     cell = visitor.page.locator("[role=gridcell][data-row='5'][data-column='4']")
-    cell.click()  # an open cell keeps its explanation; the outline is still the pointer's
+    cell.click()  # an open cell keeps its explanation; the outline still follows the pointer
     x, y = middle(cell)
     for dx, dy in [(50, 25), (100, 0), (-50, -50)]:
         visitor.page.mouse.move(x + dx, y + dy)
@@ -140,6 +142,33 @@ def test_attention_in_the_flow_has_tooltips(visitor, models):
         x, y = canvas["x"] + left + (column + 0.5) * side, canvas["y"] + top + (row + 0.5) * side
         visitor.page.mouse.move(x, y)
         visitor.expect(lambda: tooltip(visitor), says(trace, row, column))
+
+
+def test_blocks_in_the_flow_say_what_they_added(visitor, models):
+    text = "The duck was too tired"
+    trace = models["modern"].inspect(text)
+    visitor.open(model="modern", text=text)
+    flow = visitor.page.locator("[data-place=flow]")
+    lefts = flow.locator(".heading.outer").evaluate_all(
+        "(all) => all.map((heading) => [heading.innerText, parseFloat(heading.style.left)])"
+    )
+    left = next(x for name, x in lefts if name.startswith("added by"))
+    canvas = flow.locator("canvas").first.bounding_box()
+    for block, row in [(0, 2), (0, 4)]:
+        visitor.page.mouse.move(canvas["x"] + left + 3, canvas["y"] + 46 + (row + 0.5) * 26)
+        came_in = trace[f"block.{block}.input"][row].norm()
+        attention, feedforward = (
+            short((trace[f"block.{block}.{part}"][row].norm() / came_in).item())
+            for part in ("attention", "feedforward")
+        )
+        best = trace.unembed(trace[f"block.{block}.output"][None, row : row + 1])[0, 0].softmax(-1).max(-1)
+        read = visible(trace.token_texts([best.indices.item()])[0])
+        visitor.expect(
+            lambda: tooltip(visitor),
+            f"Block {block} at “{visible(trace.tokens[row])}”: attention added {attention} and feed-forward "
+            f"{feedforward} times the length of the vector that came in. "
+            f"The logit lens reads “{read}” here ({percent(best.values.item())}).",
+        )
 
 
 @pytest.mark.parametrize("ratio", [1, 2])

@@ -18,9 +18,14 @@ def test_hovering_a_value_shows_how_it_was_computed(visitor):
     made = [cell for cell, _ in seen["made"]]
     assert made[0] == "block.0.head.0.masked 3 1"  # its own score, then those with the largest weights
     assert sorted(made) == sorted(f"block.0.head.0.masked 3 {column}" for column in range(len(made)))
-    assert visitor.page.locator(".formula math").count() == 2
+    formulas = visitor.page.locator(".formula annotation").all_text_contents()
+    assert len(formulas) == 3  # with symbols, the result, and with numbers
+    assert "\\alpha_{3,1} = \\frac{e^{m_{3,1}}}{\\sum_{j} e^{m_{3,j}}}" in formulas[0]
     card = visitor.page.get_by_test_id("card")
-    assert card.locator("h3").inner_text().startswith("block.0.head.0.weights")
+    assert (
+        card.locator("h3").inner_text() == f"attention weight from “{visitor.said[3]}” to “{visitor.said[1]}”"
+    )
+    assert card.locator(".python").inner_text() == 'trace["block.0.head.0.weights"][3, 1]'
     # Sources of a value are highlighted when they are on screen too.
     visitor.button("mask").click()
     visitor.page.locator("[role=gridcell][data-row='2'][data-column='1']").hover()
@@ -64,7 +69,11 @@ def test_value_is_traced_down_to_a_weight_and_back(visitor):
     assert "a trained weight" in card.inner_text()
     assert card.locator(".number").count() == 0
     doors = card.locator("nav .crumb")
-    assert doors.all_inner_texts() == ["weights", *(name.split(".", 4)[-1] for name, *_ in way)]
+    cells = doors.evaluate_all("(doors) => doors.map((door) => door.dataset.cell)")
+    assert [each.split()[0] for each in cells] == [cell[0], *(name for name, *_ in way)]
+    names = doors.locator(".hidden").all_text_contents()
+    assert names[0].startswith("attention weight from “")
+    assert names[-1].startswith("weight, row ")
     card.get_by_role("button", name="← Back").click()
     visitor.page.wait_for_selector("[data-testid=card] h3[data-cell^='block.1.head.0.query_raw ']")
     visitor.page.keyboard.press("Escape")
@@ -199,6 +208,42 @@ def test_next_token_is_sampled_and_generation_can_be_stopped(visitor):
     assert visitor.prompt.input_value() == text
 
 
+def test_each_token_is_chosen_from_its_own_prediction(visitor, models):
+    text = "a cat"
+    expected = text + models["shared"].generate(text, temperature=0, tokens=30)
+    visitor.open(model="shared", text=text, temperature=0)
+    for _ in range(5):
+        visitor.button("Next word ⏎").click()
+    visitor.expect(lambda: visitor.prompt.input_value(), expected[: len(text) + 5])
+    visitor.button("Generate").click()
+    visitor.page.get_by_role("navigation").get_by_role("button", name="Logit lens", exact=True).click()
+    visitor.expect(lambda: len(visitor.prompt.input_value()) >= len(text) + 12, True)
+    visitor.page.locator("main").get_by_role("button", name="Stop", exact=True).first.click()
+    visitor.settle()
+    assert expected.startswith(visitor.prompt.input_value())
+
+
+def test_typing_stops_generation(visitor):
+    visitor.open(model="shared", text="a cat")
+    visitor.button("Generate").click()
+    visitor.expect(lambda: len(visitor.prompt.input_value()) > 7, True)
+    visitor.type("the duck")
+    visitor.button("Generate").wait_for()
+    visitor.settle()
+    assert visitor.prompt.input_value() == "the duck"
+
+
+def test_drilling_keeps_the_head_and_outlines_the_number(visitor):
+    visitor.open(model="lecture", text=TEXT, block=1, head=1, step="compare")
+    visitor.page.locator("[data-testid=card] .number[data-cell^='block.1.head.1.key ']").first.click()
+    visitor.expect(lambda: visitor.site, "block.1.head.1.key_raw")
+    visitor.expect(lambda: visitor.page.locator(".cell.chosen").count(), 1)
+    visitor.page.locator("[data-testid=card] .number[data-cell^='block.1.normed ']").first.click()
+    visitor.see("block.1.normed")
+    visitor.expect(lambda: visitor.page.locator(".cell.chosen").count(), 1)
+    assert "head=1" in visitor.url
+
+
 def test_window_slides_over_text_beyond_the_context(visitor, models):
     text = "the duck saw a cat near the pond and the cat saw the duck"
     model = models["shared"]
@@ -234,8 +279,11 @@ def test_language_can_be_switched(visit):
 
 def test_tour_is_shown_on_the_first_visit_only(visit):
     visitor = visit(walked=False)
-    visitor.open(model="modern", text=TEXT)
     walk = visitor.page.get_by_label("Short tour")
+    visitor.open(model="modern", text=TEXT)  # a link shows what it leads to
+    assert walk.count() == 0
+    visitor.open(model="modern")
+    walk.wait_for()
     for key, stop in [("ArrowRight", 2), ("ArrowRight", 3), ("ArrowLeft", 2), ("ArrowLeft", 1)]:
         visitor.page.keyboard.press(key)
         visitor.expect(lambda stop=stop: f"{stop} / 6" in walk.inner_text(), True)

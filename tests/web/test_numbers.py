@@ -32,13 +32,33 @@ def numbers_of(model, text):
     return trace, at
 
 
-def steps_of(model, block, head):
+def steps_of(model, blocks, head):
     """Sites of each step, in the order the page visits them."""
-    config, b, h = model.config, f"block.{block}", f"block.{block}.head.{head}"
+    config = model.config
     mean = ["mean"] if config.norm == "layer" else []
 
-    def norm(name):
-        return [[f"{name}.{each}"] for each in (*mean, "scale")] + [[name]]
+    def norm(name, source):
+        return [[f"{name}.{each}"] for each in (*mean, "scale")] + [[name, source]]
+
+    def steps_of_block(b):
+        h = f"{b}.head.{head}"
+        return [
+            *norm(f"{b}.normed", f"{b}.input"),
+            [f"{h}.query_raw", f"{h}.key_raw", f"{h}.value"],
+            *([[f"{h}.query_normed", f"{h}.key_normed"]] if config.qk_norm else []),
+            *([[f"{h}.query", f"{h}.key"]] if not learned else []),
+            *(
+                [f"{h}.{each}"]
+                for each in ("scores", "scaled", "masked", "weights", WEIGHED, "mixed", "output")
+            ),
+            [f"{b}.attention"],
+            [f"{b}.middle"],
+            *norm(f"{b}.normed2", f"{b}.middle"),
+            [f"{b}.hidden_gate", f"{b}.hidden_up"] if gated else [f"{b}.hidden_raw"],
+            [f"{b}.hidden"],
+            [f"{b}.feedforward"],
+            [f"{b}.output"],
+        ]
 
     learned = config.position == "learned"
     gated = config.feedforward == "swiglu"
@@ -46,19 +66,8 @@ def steps_of(model, block, head):
         ["embedding"],
         *([["position"]] if learned else []),
         ["block.0.input"],
-        *norm(f"{b}.normed"),
-        [f"{h}.query_raw", f"{h}.key_raw", f"{h}.value"],
-        *([[f"{h}.query_normed", f"{h}.key_normed"]] if config.qk_norm else []),
-        *([[f"{h}.query", f"{h}.key"]] if not learned else []),
-        *([f"{h}.{each}"] for each in ("scores", "scaled", "masked", "weights", WEIGHED, "mixed", "output")),
-        [f"{b}.attention"],
-        [f"{b}.middle"],
-        *norm(f"{b}.normed2"),
-        [f"{b}.hidden_gate", f"{b}.hidden_up"] if gated else [f"{b}.hidden_raw"],
-        [f"{b}.hidden"],
-        [f"{b}.feedforward"],
-        [f"{b}.output"],
-        *norm("final"),
+        *(step for block in blocks for step in steps_of_block(f"block.{block}")),
+        *norm("final", f"block.{config.n_block - 1}.output"),
         ["logits"],
         ["probabilities"],
     ]
@@ -80,22 +89,21 @@ def check(seen, site, at, followed):
 
 
 @pytest.mark.parametrize(
-    ("name", "block", "head", "text"),
+    ("name", "head", "text"),
     [
-        ("lecture", 1, 1, PROMPTS[0]),
-        ("lecture", 0, 0, PROMPTS[1]),
-        ("gpt2", 0, 1, PROMPTS[2]),
-        ("modern", 1, 0, PROMPTS[0]),
-        ("modern", 0, 1, PROMPTS[2]),
-        ("shared", 1, 1, PROMPTS[1]),
+        ("lecture", 1, PROMPTS[0]),
+        ("lecture", 0, PROMPTS[1]),
+        ("gpt2", 1, PROMPTS[2]),
+        ("modern", 0, PROMPTS[0]),
+        ("shared", 1, PROMPTS[1]),
     ],
 )
-def test_every_number_of_every_step_matches_python(visitor, models, name, block, head, text):
+def test_every_number_of_every_step_matches_python(visitor, models, name, head, text):
     model = models[name]
     trace, at = numbers_of(model, text)
     followed = len(trace) - 1
-    visitor.open(model=name, text=text, block=block, head=head, part="embedding")
-    for number, sites in enumerate(steps_of(model, block, head)):
+    visitor.open(model=name, text=text, head=head, part="embedding")
+    for number, sites in enumerate(steps_of(model, range(model.config.n_block), head)):
         if number > 0:
             visitor.page.keyboard.press("ArrowRight")
         for k, site in enumerate(sites):
@@ -114,17 +122,21 @@ def test_cells_scrolled_into_view_match_python(visitor, models):
     trace, at = numbers_of(models["lecture"], text)
     visitor.open(model="lecture", text=text, part="final", step=3)
     visitor.see("logits")
+    by_logit = trace["logits"][-1].argsort(descending=True, stable=True).tolist()
     seen = set()
     for x, y in [(0, 0), (3000, 0), (9000, 400), (20_000, 20_000)]:
         visitor.page.locator("[role=grid]").evaluate("(grid, [x, y]) => grid.scrollTo(x, y)", [x, y])
         visitor.settle()
         shown = visitor.see("logits")
         check(shown, "logits", at, len(trace) - 1)
+        columns = list(dict.fromkeys(column for _, column, _ in shown["cells"]))
+        start = by_logit.index(columns[0])
+        assert columns == by_logit[start : start + len(columns)]
         seen |= {(row, column) for row, column, _ in shown["cells"]}
-    assert max(seen) == (len(trace) - 1, models["lecture"].config.n_vocab - 1)
+    assert {(0, by_logit[0]), (len(trace) - 1, by_logit[-1])} <= seen
 
 
-def test_values_of_another_followed_token_match_python(visitor, models):
+def test_values_of_another_selected_token_match_python(visitor, models):
     trace, at = numbers_of(models["modern"], PROMPTS[0])
     visitor.open(model="modern", text=PROMPTS[0], block=1, head=1, row=3, step=7)
     for _ in range(2):

@@ -66,7 +66,7 @@ def test_model_can_be_switched_by_keyboard_alone(chooser):
     chooser.expect(lambda: chosen(chooser), "second")
     chooser.settle()
     panel(chooser).wait_for(state="hidden")
-    assert "model=second" in chooser.page.url
+    assert "model=second" in chooser.url
     assert chooser.prompt.input_value() == "Once upon a time"
 
 
@@ -98,4 +98,4 @@ def test_pulled_model_can_be_selected(chooser):
     pulled.click()
     chooser.expect(lambda: chosen(chooser), "tiny")
     chooser.settle()
-    assert "model=tiny" in chooser.page.url
+    assert "model=tiny" in chooser.url

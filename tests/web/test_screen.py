@@ -1,10 +1,24 @@
-"""One screen: what a view is about is visible without scrolling, and the address holds where one is."""
+"""One screen: the main content of each view is visible without scrolling, and the URL holds the location."""
 
 import pytest
 
+from tests.web.visitor import precise
+
 TEXT = "The duck was too tired to swim, so it sat down"
 SCREENS = {"laptop": (1366, 768), "larger": (1440, 900), "desktop": (1920, 1080)}
-VIEWS = ["steps", "heads", "compare", "change", "why", "lens", "words", "tiny", "labs"]
+PHONE = (390, 844)
+SUBJECTS = {  # what each view is about
+    "steps": ".detail [role=grid]",
+    "heads": "[data-place=heads] canvas",
+    "compare": ".texts",
+    "change": ".change table",
+    "why": ".why .parts",
+    "lens": ".lens [role=grid]",
+    "words": ".words svg",
+    "lectures": ".lectures .figure",
+    "tiny": ".tiny .matrix",
+    "labs": ".labs .intro",
+}
 
 
 def box(visitor, selector):
@@ -21,6 +35,8 @@ def test_flow_and_step_share_the_screen(visit, models, screen, scheme, language)
     ids = model.tokenizer.encode(TEXT)[:16]
     assert len(ids) == 16
     for step in (0, 2, 4):
+        visitor.open(model="lecture", text=model.tokenizer.decode(ids[:13]), step=step)
+        assert visitor.page.evaluate("document.documentElement.scrollHeight") <= height
         visitor.open(model="lecture", text=model.tokenizer.decode(ids), step=step)
         prompt, flow, detail, grid = (
             box(visitor, each)
@@ -35,14 +51,25 @@ def test_flow_and_step_share_the_screen(visit, models, screen, scheme, language)
         assert box(visitor, "[data-place=next]")["y"] < 200
 
 
-@pytest.mark.parametrize("view", VIEWS)
-def test_each_view_begins_on_the_first_screen(visit, view):
-    visitor = visit(width=1366, height=768)
-    visitor.open(model="lecture", text=TEXT, view=view)
-    place = box(visitor, "[data-place=heads], [data-place=detail]")
-    assert place["y"] < 200 if view != "steps" else place["y"] < 500
-    strip = visitor.page.locator("[data-place=flow] .tokens")
-    assert strip.count() == (view in ("heads", "compare", "change", "why", "lens", "words"))
+@pytest.mark.parametrize(("scheme", "language"), [("light", "en-GB"), ("dark", "de-DE")])
+@pytest.mark.parametrize("screen", [*SCREENS, "phone"])
+def test_each_view_shows_its_subject_on_the_first_screen(visit, screen, scheme, language):
+    width, height = SCREENS.get(screen, PHONE)
+    visitor = visit(width=width, height=height, color_scheme=scheme, locale=language)
+    for view, subject in SUBJECTS.items():
+        other = {"other": TEXT.replace("tired", "sad")} if view == "compare" else {}
+        visitor.open(model="lecture", text=TEXT, view=view, **other)
+        if screen == "phone":
+            subject = {"steps": "[data-place=flow] canvas", "change": ".target"}.get(view, subject)
+        visitor.page.wait_for_selector(subject)
+        found = box(visitor, subject)
+        assert found["y"] + min(found["height"], 60) <= height, view
+        assert 0 <= found["x"] < width, view
+        assert visitor.page.evaluate("document.documentElement.scrollWidth") <= width, view
+        current = box(visitor, "nav [aria-current=page]")
+        assert 0 <= current["x"] <= width - current["width"], view
+        strip = visitor.page.locator("[data-place=flow] .tokens")
+        assert strip.count() == (view in ("heads", "compare", "change", "why", "lens", "words")), view
 
 
 def test_strip_selects_tokens_and_heads_and_shows_the_next_word(visitor, models):
@@ -50,11 +77,11 @@ def test_strip_selects_tokens_and_heads_and_shows_the_next_word(visitor, models)
     visitor.open(model="modern", text=TEXT, view="lens")
     strip = visitor.page.locator("[data-place=flow]")
     tokens = strip.locator(".tokens button")
-    assert tokens.count() == len(trace.tokens)
+    visitor.expect(tokens.count, len(trace.tokens))
     tokens.nth(2).click()
     visitor.expect(lambda: tokens.nth(2).get_attribute("aria-pressed"), "true")
     strip.get_by_role("button", name="Next head").click()
-    visitor.expect(lambda: "head 1 / 1" in strip.inner_text(), True)
+    visitor.expect(lambda: "head 1" in strip.inner_text(), True)
     weight = trace.weights(0)[1, 2, 1].item()
     visitor.expect(lambda: f"{100 * weight:.0f}" in (tokens.nth(1).get_attribute("title") or ""), True)
     strip.get_by_role("button", name="next word").click()
@@ -64,7 +91,7 @@ def test_strip_selects_tokens_and_heads_and_shows_the_next_word(visitor, models)
     visitor.expect(tokens.count, len(trace.tokens) + 1)
 
 
-def test_back_and_forward_walk_ten_drills_and_a_link_restores_them(visit):
+def test_back_and_forward_retrace_ten_sources_and_a_link_restores_them(visit):
     visitor = visit()
     visitor.open(model="modern", text="The duck was too tired", block=1, part="add2")
     place = "[data-testid=card] h3"
@@ -82,11 +109,11 @@ def test_back_and_forward_walk_ten_drills_and_a_link_restores_them(visit):
     for name in drill:
         visitor.page.locator(f"[data-testid=card] .number[data-cell^='block.1.{name} ']").first.click()
         visitor.page.wait_for_selector(f"{place}[data-cell^='block.1.{name} ']")
-        # The matrix shows the number, too, and marks it.
+        # The matrix also shows and highlights the number.
         visitor.expect(lambda site=f"block.1.{name}": visitor.site, f"block.1.{name}")
         visitor.page.wait_for_selector("[role=gridcell].chosen")
         way.append(now())
-    link = visitor.page.url
+    link = visitor.url
     for before in reversed(way[:-1]):
         visitor.page.go_back()
         visitor.expect(now, before)
@@ -99,7 +126,7 @@ def test_back_and_forward_walk_ten_drills_and_a_link_restores_them(visit):
     assert crumbs.count() == len(way)
 
 
-def test_generated_text_is_one_entry_of_the_history(visitor):
+def test_generated_text_is_one_history_entry(visitor):
     visitor.open(model="shared", text="a cat")
     before = visitor.page.evaluate("history.length")
     visitor.button("Generate").click()
@@ -109,6 +136,29 @@ def test_generated_text_is_one_entry_of_the_history(visitor):
     assert visitor.page.evaluate("history.length") <= before + 1
 
 
+def test_edited_parts_are_marked_and_the_screen_still_fits(visit, models):
+    visitor = visit(width=1366, height=768)
+    model = models["lecture"]
+    text = model.tokenizer.decode(model.tokenizer.encode(TEXT)[:16])
+    edits = '[{"site": "block.1.head.0.output", "value": 0}]'
+    marks = visitor.page.get_by_role("img", name="edited")
+    visitor.open(model="lecture", text=text, block=1, head=0, step=7, edits=edits)
+    visitor.see("block.1.head.0.output")
+    visitor.expect(marks.count, 3)  # the block, the head, and the open matrix
+    assert visitor.page.evaluate("document.documentElement.scrollHeight") <= 768
+    computed = precise(model.inspect(text)["block.1.head.0.output"][-1, 0].item())
+    note = f"An edit set this number to {precise(0.0)}. Without it, the formula gives {computed}."
+    visitor.expect(visitor.page.get_by_role("note").all_inner_texts, [note])
+    visitor.page.get_by_role("button", name="Next head").click()
+    visitor.expect(marks.count, 1)  # the block
+    visitor.open(model="lecture", text=text, block=0, head=0, step=7, edits=edits)
+    visitor.see("block.0.head.0.output")
+    assert marks.count() == 0
+    visitor.open(model="lecture", text=text, view="heads", block=1, head=0, edits=edits)
+    visitor.expect(marks.count, 2)  # in the line above
+    assert visitor.page.evaluate("document.documentElement.scrollHeight") <= 768
+
+
 def test_active_edits_are_shown_in_every_view_and_can_be_undone(visitor):
     edits = '[{"site": "block.1.head.0.output", "value": 0}, {"site": "block.0.head.1.output", "scale": 2}]'
     bar = visitor.page.get_by_test_id("edits")
@@ -116,6 +166,9 @@ def test_active_edits_are_shown_in_every_view_and_can_be_undone(visitor):
         visitor.open(model="modern", text="The duck was too tired", view=view, edits=edits)
         visitor.expect(lambda: "2 edits active" in bar.inner_text(), True)
         assert "head 1.0: ablated" in bar.inner_text()
+        assert ("only the nearest neighbors use edits" in bar.inner_text()) == (view == "words")
+    visitor.open(model="modern", text="The duck was too tired", view="tiny", edits=edits)
+    visitor.expect(lambda: "does not use edits" in bar.inner_text(), True)
     bar.get_by_role("button", name="Undo last").click()
     visitor.expect(lambda: "1 edit active" in bar.inner_text(), True)
     bar.get_by_role("button", name="Undo last").click()

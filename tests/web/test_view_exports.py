@@ -68,7 +68,8 @@ def test_compare_exports_match_python(visitor, model, take):
     assert {row["site"]: float(row["distance"]) for row in rows} == pytest.approx(expected, **CLOSE)
     distances = [float(row["distance"]) for row in rows]
     assert distances == sorted(distances, reverse=True)
-    assert said(take(visitor, "SVG", "modern-compare.svg"))[1] == rows[0]["site"]
+    largest = visitor.page.locator(f".sites [data-site='{rows[0]['site']}']").inner_text()
+    assert said(take(visitor, "SVG", "modern-compare.svg"))[1] == largest
     site = "block.1.head.1.weights"
     taken = numpy.load(take(visitor, ".npy", f"modern-{site}-difference.npy", 1))
     numpy.testing.assert_allclose(taken, compared.difference(site).detach(), rtol=1e-4, atol=2e-6)
@@ -76,7 +77,7 @@ def test_compare_exports_match_python(visitor, model, take):
     taken = numpy.load(take(visitor, ".npy", f"modern-{site}-other.npy", 1))
     numpy.testing.assert_allclose(taken, compared.other[site].detach(), rtol=1e-5, atol=1e-6)
     svg = take(visitor, "SVG", f"modern-{site}-other.svg", 1)
-    assert f"modern · {site} · Other text" in said(svg)
+    assert "modern · head 1.1 · attention weight · Other text" in said(svg)
     check_png(take(visitor, "PNG", f"modern-{site}-other.png", 1), svg)
 
 

@@ -18,7 +18,7 @@ SEE = """([site, cell]) => {
   const numbers = [...document.querySelectorAll("[data-testid=card] .number")];
   return {
     told,
-    result: document.querySelector("[data-testid=card] .result")?.textContent ?? null,
+    result: document.querySelector("[data-testid=card] .result .katex-html")?.textContent ?? null,
     cells: cells.map((each) => [+each.dataset.row, +each.dataset.column, each.textContent]),
     made: numbers.map((each) => [each.dataset.cell, each.textContent]),
     highlighted: cells
@@ -27,6 +27,20 @@ SEE = """([site, cell]) => {
   };
 }"""
 
+
+# Characters of formulas whose first font is not one that the page has loaded.
+FOREIGN = """async () => {
+  await document.fonts.ready;
+  const loaded = new Set(
+    [...document.fonts].filter((font) => font.status === "loaded")
+      .map((font) => `${font.family.replaceAll('"', "")} ${font.style}`)
+  );
+  return [...document.querySelectorAll(".katex-html *")]
+    .filter((each) => [...each.childNodes].some((node) => node.nodeType === 3 && /[^\\s\\u200b]/.test(node.data)))
+    .map((each) => [getComputedStyle(each), each.textContent])
+    .map(([style, text]) => [`${style.fontFamily.split(",")[0].replaceAll('"', "")} ${style.fontStyle}`, text])
+    .filter(([font]) => !loaded.has(font));
+}"""
 
 EXPORT = re.compile("^(Export|Exportieren)$")
 
@@ -86,6 +100,7 @@ class Visitor:
                 await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
                 const main = document.querySelector("main[aria-busy=false]");
                 if (main?.querySelector("canvas, [data-place=detail]") == null) return false;
+                if (main.querySelector("[aria-busy=true], .computing") !== null) return false;
                 const flow = main.querySelector("[data-place=next]") !== null;
                 if (flow && main.querySelector("canvas") === null) return false;
                 // Before its first paint a browser may drop what one does.
@@ -94,6 +109,11 @@ class Visitor:
               return true;
             }"""
         )
+
+    @property
+    def url(self):
+        """The address that the page has now; `page.url` may lag behind."""
+        return self.page.evaluate("location.href")
 
     def expect(self, look, wanted, seconds=60):
         """Poll until the value is as expected; a busy browser takes time."""
@@ -105,7 +125,12 @@ class Visitor:
     def see(self, site, cell=None):
         """Values of a site, and what the card shows for one of its cells or for another cell."""
         told = None if cell is None else " ".join(map(str, cell))
-        return self.page.wait_for_function(SEE, arg=[site, told]).json_value()
+        seen = self.page.wait_for_function(SEE, arg=[site, told]).json_value()
+        return {**seen, "result": seen["result"] and plain(seen["result"])}
+
+    def foreign_letters(self):
+        """Letters of formulas that are not in the page's own fonts, with the fonts they should be in."""
+        return self.page.evaluate(FOREIGN)
 
     def type(self, text):
         self.prompt.fill(text)
@@ -152,6 +177,17 @@ def precise(x):
         return fixed(x, 3 if size >= 0.00995 else 4)
     digits, power = f"{size:.1e}".split("e")
     return f"{'−' if x < 0 else ''}{digits}e{str(int(power)).replace('-', '−')}"
+
+
+def plain(typeset):
+    """The visible text of a typeset number as the page's cells write it."""
+    return re.sub(r"×10(−?\d+)", r"e\1", typeset.replace("\u200b", ""))
+
+
+def tex(x, write=precise):
+    """A number in the TeX of a formula."""
+    digits, *power = write(x).replace("−", "-").replace("∞", "\\infty").split("e")
+    return f"{digits} \\times 10^{{{power[0]}}}" if power else digits
 
 
 def fixed(x, digits):

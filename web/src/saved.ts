@@ -1,5 +1,6 @@
 /** Entry point without a server: a saved file, which holds one text, or a published folder, which holds several. */
 
+import "katex/dist/katex.css";
 import { mount } from "svelte";
 import type { Theme } from "./drawing/colors";
 import { ApiClient } from "./engine/client";

@@ -1,5 +1,6 @@
 /** Entry point of the anywidget in notebooks: the explorer in a shadow root, which isolates its styles. */
 
+import mathStyle from "katex/dist/katex.css?inline";
 import { mount, unmount } from "svelte";
 import { ApiClient } from "./engine/client";
 import { KernelConnection, type WidgetModel } from "./engine/kernel";
@@ -11,7 +12,7 @@ import EmbeddedExplorer from "./views/EmbeddedExplorer.svelte";
 
 interface Opening {
   query: string; // the location it opens at
-  ids: number[] | null; // of the text
+  ids: number[] | null; // token ids of the text
   edits: number; // how many edits were made in Python
 }
 
@@ -20,10 +21,10 @@ async function render({ model, el }: { model: WidgetModel; el: HTMLElement }): P
   const opening = model.get("opening") as Opening;
   const height = model.get("height") as number | null;
   const host = document.createElement("div");
-  host.dataset.lmSuppressShortcuts = "true"; // JupyterLab's own shortcuts
+  host.dataset.lmSuppressShortcuts = "true"; // turns off JupyterLab's own shortcuts
   if (height !== null) Object.assign(host.style, { maxHeight: `${height}px`, overflow: "auto" });
   const root = host.attachShadow({ mode: "open" });
-  root.append(Object.assign(document.createElement("style"), { textContent: style }));
+  root.append(Object.assign(document.createElement("style"), { textContent: mathStyle + style }));
   el.append(host);
   const kernel = new KernelConnection(model, (waiting) => (page.connection.waiting = waiting));
   const page = new Page(new ApiClient(kernel.fetch), opening.query);

@@ -1,7 +1,7 @@
 """Sentences from the stories in which `it` may refer to either of two nouns; the story knows which.
 
-Test sentences come in pairs that differ only in the adjective, and so in the antecedent. B sentences, T
-words.
+Test sentences come in pairs that differ only in the adjective, and so in the antecedent. Shapes: B sentences,
+T words.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from clearhead.text.stories import story
 
 STORIES = 4000
 LONGEST = 13  # words
-KEPT = 5  # one in this many pairs of nouns is held out for testing, the lecture's among them
+KEPT = 5  # one in this many pairs of nouns is held out for testing, including the lecture's
 LECTURE = ("chicken", "road")
 NOTHING, BLANK = "", "___"  # after the end of a sentence, and in place of a masked word
 
@@ -30,7 +30,7 @@ class Sentence:
 
     @property
     def places(self) -> tuple[int, int]:
-        """The positions of the two nouns: after the first article, and before the reason."""
+        """The positions of the two nouns: after the first article, and before "because"."""
         return 1, self.words.index("because") - 1
 
     @property

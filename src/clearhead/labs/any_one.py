@@ -15,7 +15,7 @@ from torch import Tensor
 
 from clearhead.classics.recurrent_config import RecurrentConfig
 from clearhead.inspect.trace import Trace
-from clearhead.labs.lab import Lines, Part, Result, Table, Value, Watch
+from clearhead.labs.lab import Lines, Result, ResultPart, Table, Value, Watch
 from clearhead.labs.small_networks import one_thread, take_step
 from clearhead.model.config import Config
 from clearhead.model.transformer import Transformer
@@ -32,7 +32,7 @@ Predict = Callable[[Tensor], Tensor]  # B T digits to B answers
 
 
 def run(trained: str, seeds: int, steps: int, batch: int, width: int, watch: Watch) -> Result:
-    """Every kind trains on the same sequences for as many steps, with the same optimizer and learning rate."""
+    """Every kind trains on the same sequences, with the same number of steps, optimizer and learning rate."""
     with one_thread():
         findings, parts = _compare(trained, seeds, steps, batch, width, watch)
     settings = {"trained": trained, "seeds": seeds, "steps": steps, "batch": batch, "width": width}
@@ -41,14 +41,14 @@ def run(trained: str, seeds: int, steps: int, batch: int, width: int, watch: Wat
 
 def _compare(
     trained: str, seeds: int, steps: int, batch: int, width: int, watch: Watch
-) -> tuple[dict[str, Value | bool], list[Part]]:
+) -> tuple[dict[str, Value | bool], list[ResultPart]]:
     ways = ("short", "long") if trained == "both" else (trained,)
     findings: dict[str, Value | bool] = {}
-    parts: list[Part] = []
+    parts: list[ResultPart] = []
     looks: list[tuple[str, list[Value]]] = []
     for way in ways:
         scores: dict[str, list[list[float]]] = {kind: [] for kind in KINDS}  # for each seed, by length
-        looks.clear()  # of the longest training length
+        looks.clear()  # keep only the last, and longest, training length
         for seed in range(seeds):
             scores["n-gram"].append(_examine(_count(sequences(way, seed, steps, batch))))
             for kind in KINDS[1:]:
@@ -65,10 +65,13 @@ def _compare(
         at = LENGTHS.index(LONG)
         for kind in KINDS:
             findings[f"{kind}, {name}: accuracy at {LONG}"] = lines.lines[kind][at]
+        for kind in KINDS:
+            right = [of_lengths[-1] == 1 for of_lengths in scores[kind]]
+            findings[f"{kind}, {name}: seeds without an error at {LENGTHS[-1]}"] = sum(right)
     looks.append(("uniform", [1 / LONG] * len(BACK)))
     parts.append(
         Table(
-            f"weight on the 1, of {LONG} digits",
+            f"weight on the 1 among {LONG} digits",
             [row for row, _ in looks],
             [f"{back} back" for back in BACK],
             [values for _, values in looks],
@@ -89,7 +92,7 @@ def sequences(way: str, seed: int, steps: int, batch: int) -> Iterator[tuple[Ten
 
 
 def _make(kind: str, width: int, seed: int) -> torch.nn.Module:
-    """The attention has no positions, so unseen lengths are no harder."""
+    """The transformer has no positions, so unseen lengths are no harder."""
     torch.manual_seed(seed)
     longest = max(LENGTHS)
     if kind == "attention":
@@ -111,7 +114,7 @@ def _say(network: torch.nn.Module, digits: Tensor) -> Tensor:
 
 
 def _count(batches: Iterator[tuple[Tensor, Tensor]]) -> Predict:
-    """The frequency of each answer after the last few digits; 0 after unseen ones."""
+    """Predict the most frequent answer after the last few digits, and 0 after digits not seen in training."""
     counts = torch.zeros(2**KNOWN, 2)
     for digits, answers in batches:
         counts.index_put_((_code(digits), answers), torch.ones(len(digits)), accumulate=True)
@@ -124,7 +127,7 @@ def _code(digits: Tensor) -> Tensor:
 
 
 def _examine(predict: Predict) -> list[float]:
-    """The accuracy at each length over all possible sequences; those with a 1 count for half."""
+    """The accuracy at each length over all possible sequences; all those with a 1 together count for half."""
     right = []
     for T in LENGTHS:
         digits = torch.eye(T // 2 + 1, T, dtype=torch.int64)
@@ -135,7 +138,7 @@ def _examine(predict: Predict) -> list[float]:
 
 
 def _look(network: Transformer) -> list[list[Value]]:
-    """The weight of each head from the last digit to the 1: heads × distances."""
+    """The attention weight of each head from the last digit to the 1: heads × distances."""
     digits = torch.zeros(len(BACK), LONG, dtype=torch.int64)
     places = LONG - 1 - torch.tensor(BACK)
     digits[torch.arange(len(BACK)), places] = 1

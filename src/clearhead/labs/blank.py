@@ -18,9 +18,9 @@ LIKELIEST = 8
 
 @torch.no_grad()
 def run(sentence: str, word: str, model: LanguageModel) -> Result:
-    """For the first token of the word, with a space before it."""
+    """Explain the prediction of the word's first token, with a space before it."""
     sentence = sentence.rstrip()
-    trace = need_heads(model.inspect(sentence), "the lab blank")
+    trace = need_heads(model.inspect(sentence), "the blank lab")
     if len(trace) < 2:
         raise UserError(f"sentence = {sentence!r}: expected at least two tokens")
     token = _first_token(model, word)
@@ -62,7 +62,7 @@ def run(sentence: str, word: str, model: LanguageModel) -> Result:
 
 def _first_token(model: LanguageModel, word: str) -> int:
     if not word.strip():
-        raise UserError("word is empty: expected the word for the blank, such as her")
+        raise UserError("`word` is empty: expected the word for the blank, such as her")
     return model.tokenizer.encode(" " + word.strip())[0]
 
 

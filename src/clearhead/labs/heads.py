@@ -53,7 +53,7 @@ def heads(
 ) -> HeadScores:
     """Score every head, on repeated random tokens and on stories with known antecedents.
 
-    `check` is called in between: an exception from it stops the scoring.
+    `check` is called before each text; an exception from it stops the scoring.
     """
     network = model.transformer("heads")
     n = min(50, model.config.n_context // 2)
@@ -84,9 +84,9 @@ def heads(
 def find_antecedents(
     model: LanguageModel, count: int, check: Callable[[], object] = lambda: None
 ) -> tuple[Tensor, float, int]:
-    """The weight of each head from pronouns to their antecedents: blocks × heads.
+    """The attention weight of each head from pronouns to their antecedents: blocks × heads.
 
-    The mean over all pronouns of fresh stories; the score of uniform attention; and the number of pronouns.
+    Returns the mean over all pronouns in fresh stories, the score of uniform attention, and the number of pronouns.
     """
     config = model.transformer("heads").config
     alike, total, pronouns = 0.0, torch.zeros(config.n_block, config.n_head), 0

@@ -14,12 +14,13 @@ from clearhead.errors import UserError
 from clearhead.finite import finite
 
 Value = float | int | str | None
+Findings = dict[str, Value | bool]
 Watch = Callable[[], object]  # called between steps; may raise to cancel the lab
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A setting; the type of its default is its type."""
+    """A setting. Its type is that of its default."""
 
     name: str
     default: Any
@@ -31,7 +32,7 @@ class Setting:
 
     @property
     def allowed(self) -> str:
-        """The allowed values in words; empty if any."""
+        """The allowed values in words; empty if any value is allowed."""
         if self.choices:
             return f"one of {', '.join(self.choices)}"
         low, high = self.least, self.most
@@ -54,7 +55,7 @@ class Setting:
         if self.choices and given not in self.choices:
             raise UserError(f"{self.name} = {given!r}: expected {self.allowed}")
         if isinstance(given, str) and len(given) > self.longest:
-            raise UserError(f"{self.name} has {len(given)} characters, expected at most {self.longest}")
+            raise UserError(f"`{self.name}` has {len(given)} characters: expected at most {self.longest}")
         return given
 
 
@@ -110,7 +111,7 @@ class Points:
             yield label, "y", y
 
 
-Part = Table | Lines | Points
+ResultPart = Table | Lines | Points
 
 
 @dataclass(frozen=True)
@@ -120,14 +121,14 @@ class Result:
     lab: str
     settings: dict[str, Any]
     findings: dict[str, Value | bool]
-    parts: list[Part]
+    parts: list[ResultPart]
 
     def part(self, name: str) -> Any:
         for part in self.parts:
             if part.name == name:
                 return part
         raise UserError(
-            f"{self.lab} has no {name!r}: there are {', '.join(part.name for part in self.parts)}"
+            f"{self.lab} has no {name!r}: the parts are {', '.join(part.name for part in self.parts)}"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -161,18 +162,18 @@ class Lab:
     question: str
     settings: tuple[Setting, ...]
     home: str  # the module whose `run` computes it
-    model: str | None = None  # the default model to inspect; empty if it needs none
-    alone: bool = False  # it has something to show without the model too
-    long: bool = False  # it trains: seconds to minutes
+    model: str | None = None  # the default model to inspect; None if the lab needs none
+    alone: bool = False  # whether the lab also runs without the model
+    long: bool = False  # whether the lab trains, which takes seconds to minutes
 
     def check(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """All settings, with the given ones validated."""
+        """Return all settings, with the given ones validated."""
         known = {setting.name: setting for setting in self.settings}
         for name in given:
             if name not in known:
-                there = ", ".join(known) or "nothing"
+                there = ", ".join(known) or "none"
                 raise UserError(f"{self.name} has no setting {name}: the settings are {there}")
         return {name: known[name].check(given.get(name, known[name].default)) for name in known}
 
 
-_kinds: dict[type, str] = {int: "an integer", float: "a number", str: "a text", bool: "true or false"}
+_kinds: dict[type, str] = {int: "an integer", float: "a number", str: "a string", bool: "true or false"}

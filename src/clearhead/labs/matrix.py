@@ -17,7 +17,7 @@ FEWEST = 2
 
 @torch.no_grad()
 def run(longest: int, width: int, repeats: int, seed: int) -> Result:
-    """From two tokens on, doubling each time: the time of both, and the difference between their results."""
+    """Time both for two tokens, four, and so on up to `longest`, and compare their results."""
     random = torch.Generator().manual_seed(seed)
     W_Q, W_K, W_V = (torch.randn(width, width, generator=random) / width**0.5 for _ in range(3))
     counts = [FEWEST << i for i in range(20) if FEWEST << i <= longest]
@@ -56,7 +56,7 @@ def run(longest: int, width: int, repeats: int, seed: int) -> Result:
 
 
 def _time(compute: Callable[[], Tensor], repeats: int) -> tuple[float, Tensor]:
-    """The fastest of several runs after a warm-up, in seconds; and its result."""
+    """The time of the fastest of several runs after a warm-up, in seconds, and the result."""
     result, best = compute(), float("inf")
     for _ in range(repeats):
         start = time.perf_counter()

@@ -42,10 +42,10 @@ def run(
             "seed": seed,
         },
         findings={
-            "cosine of cat and dog": vectors.cosine(CENTER, "dog"),
-            "smallest cosine of cat and an animal": min(alike["animals"]),
-            "largest cosine of cat and a place": max(alike["places"]),
-            "largest cosine of cat and a thing": max(alike["things"]),
+            "cosine between cat and dog": vectors.cosine(CENTER, "dog"),
+            "smallest cosine between cat and an animal": min(alike["animals"]),
+            "largest cosine between cat and a place": max(alike["places"]),
+            "largest cosine between cat and a thing": max(alike["things"]),
             f"animals among the {len(closest)} nearest to cat": len(set(closest) & set(ANIMALS)),
         },
         parts=[
@@ -63,7 +63,7 @@ def run(
                 [[min(each), sum(each) / len(each), max(each)] for each in alike.values()],
                 shaded=True,
             ),
-            _samples(),
+            _samples(window),
         ],
     )
 
@@ -89,9 +89,9 @@ def _map(vectors: WordVectors) -> Points:
     return Points("map", labels, [_group(word) or "" for word in labels], places)
 
 
-def _samples() -> Table:
+def _samples(window: int) -> Table:
     """The lecture's (center, neighbor) pairs: the training examples of skip-gram."""
-    samples = [list(of) for _, of in groupby(pairs(split_words(FOX)), key=lambda pair: pair[0])]
+    samples = [list(of) for _, of in groupby(pairs(split_words(FOX), window), key=lambda pair: pair[0])]
     most = max(map(len, samples))
     filled: list[list[Value]] = [
         [f"({center}, {neighbor})" for center, neighbor in of] + [None] * (most - len(of)) for of in samples

@@ -13,7 +13,8 @@ from clearhead.labs.lab import Result, Table
 from clearhead.model.config import Config, PositionKind
 from clearhead.model.transformer import Transformer
 
-SPREAD = 0.2  # of the weights, ten times the usual initialization, so that words influence each other
+SPREAD = 0.2  # standard deviation of the weights, ten times the usual one, so that words influence each other
+ROUNDING = 1e-4  # of the norm; changes below it are rounding errors, about 1e-6
 
 
 def run(sentence: str, position: str, causal: bool, seed: int) -> Result:
@@ -37,6 +38,7 @@ def run(sentence: str, position: str, causal: bool, seed: int) -> Result:
         settings={"sentence": sentence, "position": position, "causal": causal, "seed": seed},
         findings={
             "shuffled": " ".join(words[i] for i in order),
+            "words that keep their vector without position": int((without < ROUNDING).sum()),
             "largest change without position": without.max().item(),
             "smallest change with position": with_position.min().item(),
             "mean change with position": with_position.mean().item(),
@@ -54,7 +56,7 @@ def run(sentence: str, position: str, causal: bool, seed: int) -> Result:
 
 
 def _make_network(n_vocab: int, n_context: int, kind: PositionKind, causal: bool, seed: int) -> Transformer:
-    """Random, but the same for the same seed; position weights are drawn last, so that all else agrees."""
+    """Random, but the same for the same seed; position weights are drawn last, so that all others agree."""
     config = Config(n_vocab, n_context, n_block=2, n_head=2, d_model=32, position=kind, causal=causal)
     network, generator = Transformer(config).eval(), torch.Generator().manual_seed(seed)
     weights = [(name, each.data) for name, each in network.named_parameters() if each.dim() == 2]

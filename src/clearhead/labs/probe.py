@@ -1,4 +1,4 @@
-"""Probes: can a linear classifier read something off a site, and more than chance?"""
+"""Probes: can a linear classifier read something off a site better than chance?"""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from clearhead.model.config import Config
 
 SHUFFLES = 5  # of the labels, for the control
 MOST_ITERATIONS = 5000
-# Total numbers in all vectors below which a fit is many tiny products: spread over threads, they mostly
-# wait for each other, and for long on a busy machine.
+# Below this many numbers in all vectors, a fit consists of many tiny products. Several threads would mostly
+# wait for each other, and for a long time on a busy machine.
 SMALL = 2**20
 Place = int | str  # a position, or a word
 
@@ -31,9 +31,9 @@ Place = int | str  # a position, or a word
 class Probe:
     """How well logistic regression predicts labels from a site, cross-validated.
 
-    `control` is the same with shuffled labels, `majority` the share of the most common label: only accuracy
-    above both is information in the site. `direction` and `bias` belong to a fit to all data, in the site's
-    units.
+    `control` is the accuracy with shuffled labels, `majority` the share of the most common label: only accuracy
+    above both shows that the site holds the information. `direction` and `bias` belong to a fit to all data, in
+    the site's units.
     """
 
     site: str
@@ -54,7 +54,7 @@ class Probe:
 
     def __str__(self) -> str:
         return (
-            f"{self.site}: accuracy {self.accuracy:.1%} over {self.count}; "
+            f"{self.site}: accuracy {self.accuracy:.1%} over {self.count} vectors; "
             f"with shuffled labels {self.control:.1%}, majority {self.majority:.1%}"
         )
 
@@ -111,7 +111,7 @@ def probe(
 def _check_settings(model: Any, site: Any, folds: Any, seed: Any) -> None:
     if not isinstance(model, LanguageModel):
         raise UserError(
-            f"a {type(model).__name__} cannot be probed: expected a model, as train and load give"
+            f"a {type(model).__name__} cannot be probed: expected a model that train or load returned"
         )
     if not isinstance(site, str):
         raise UserError(f"site = {site!r}: expected a name such as block.0.input")
@@ -190,7 +190,7 @@ def _places(at: Any, count: int) -> list[Place]:
     places = [at] * count if isinstance(at, int | str) else list(at) if hasattr(at, "__iter__") else [None]
     for place in map(_plain, places):
         if not isinstance(place, int | str):
-            raise UserError(f"at = {at!r}: expected a position, a word, or a list of one for each text")
+            raise UserError(f"at = {at!r}: expected a position, a word, or a list with one for each text")
     return [_plain(place) for place in places]
 
 

@@ -1,4 +1,4 @@
-"""What a pronoun refers to: attention in a model, and in two that are trained where the answer is known."""
+"""What a pronoun refers to: attention in a model, and in two trained on sentences whose answers are known."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ from clearhead.extras import require
 from clearhead.inspect.state_trace import need_heads
 from clearhead.inspect.trace import Trace
 from clearhead.labs.antecedents import SentenceBatch, lecture
-from clearhead.labs.lab import Lines, Part, Result, Table, Value, Watch
+from clearhead.labs.lab import Findings, Lines, Result, ResultPart, Table, Value, Watch
 from clearhead.labs.pronoun_readers import Measures, look_from, make_network, measure, train
 from clearhead.labs.small_networks import one_thread
 from clearhead.language_model import LanguageModel
 from clearhead.model.transformer import Transformer
 
-Findings = dict[str, Value | bool]
-KINDS = {"bidirectional": False, "causal": True}  # and whether it is causal
+KINDS = {"bidirectional": False, "causal": True}  # whether each is causal
 COLUMNS = {
     "right_at_it": "accuracy at the pronoun",
     "right_at_end": "accuracy at end",
@@ -53,14 +52,14 @@ def run(
 ) -> Result:
     """Without seeds, nothing is trained; without a model, only the trained half is shown."""
     findings: Findings = {}
-    parts: list[Part] = []
+    parts: list[ResultPart] = []
     if model is not None:
         words, sides = (first.strip(), second.strip()), (one.strip(), other.strip())
         findings, parts = _look_into(model, before.rstrip(), words, sides, pronoun.strip())
     elif not seeds:
-        raise UserError("seeds = 0 and no model: expected at least one of them")
+        raise UserError("seeds = 0 and no model: expected at least one seed or a model")
     if seeds:
-        require("probes", "the lab pronoun with seeds")
+        require("probes", "the pronoun lab with seeds")
         with one_thread():
             learned, drawn = _learn(seeds, steps, asked, watch)
         findings, parts = findings | learned, parts + drawn
@@ -80,11 +79,11 @@ def run(
 
 def _look_into(
     model: LanguageModel, before: str, words: tuple[str, str], sides: tuple[str, str], pronoun: str
-) -> tuple[Findings, list[Part]]:
-    """The weights of all heads, summed: from the last word and from the pronoun to each noun."""
+) -> tuple[Findings, list[ResultPart]]:
+    """The attention of all heads, summed, from the last word and from the pronoun to each noun."""
     config = model.transformer("a pronoun with attention").config
     if words[0] == words[1]:
-        raise UserError(f"first and second are both {words[0]!r}: expected two different words")
+        raise UserError(f"`first` and `second` are both {words[0]!r}: expected two different words")
     texts = [f"{before} {word}." for word in words]
     from_word = [_looks(model, text, word, sides) for text, word in zip(texts, words, strict=True)]
     from_pronoun = [_looks(model, text, pronoun, sides) for text in texts]
@@ -112,8 +111,8 @@ def _look_into(
 
 
 def _looks(model: LanguageModel, text: str, word: str, sides: tuple[str, str]) -> Tensor:
-    """From a word's last token to each noun, all heads of a block summed: blocks × 2."""
-    trace = need_heads(model.inspect(text), "the lab pronoun")
+    """The attention from a word's last token to each noun, summed over the heads of each block: blocks × 2."""
+    trace = need_heads(model.inspect(text), "the pronoun lab")
     looking, places = trace.positions_of(word)[-1], [trace.positions_of(side)[0] for side in sides]
     if trace.config.causal and looking < max(places):
         raise UserError(
@@ -127,7 +126,7 @@ def _summed(looks: list[Tensor]) -> list[list[Value]]:
     return [[*each.sum(0).tolist(), (each[:, 0] - each[:, 1]).sum().item()] for each in looks]
 
 
-def _learn(seeds: int, steps: int, asked: bool, watch: Watch) -> tuple[Findings, list[Part]]:
+def _learn(seeds: int, steps: int, asked: bool, watch: Watch) -> tuple[Findings, list[ResultPart]]:
     """Both kinds start from the same weights and see the same sentences; only the mask differs."""
     courses: dict[str, list[dict[int, Measures]]] = {
         kind: [] for kind in KINDS

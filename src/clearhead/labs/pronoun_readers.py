@@ -26,9 +26,9 @@ RATE, WARM, COOL = (
     0.003,
     50,
     0.3,
-)  # warmup steps of the learning rate, and the fraction of steps over which it decays
+)  # peak learning rate, warmup steps, and the fraction of steps over which the rate decays
 STOPS = 6  # evaluations after the first
-ROUNDING = 1e-4  # of weights
+ROUNDING = 1e-4  # smaller differences between weights are rounding errors
 MOST_ITERATIONS = 5000  # of the probe
 
 
@@ -36,12 +36,12 @@ MOST_ITERATIONS = 5000  # of the probe
 class Measures:
     """Measurements on the test sentences, and on the vectors at the pronoun."""
 
-    right_at_it: float  # share in which exactly this noun is predicted, of all words
+    right_at_it: float  # share of sentences in which the antecedent is predicted, out of all words
     right_at_end: float
     looks: float  # weight of all heads on the antecedent minus that on the other noun
-    looks_right: float  # fraction of pairs in which it attends more to a noun that is the antecedent
-    apart: float  # the largest difference within a pair, in any feature
-    flipped: float  # share that predicts the other noun when the pair's vector is patched into the last block's input
+    looks_right: float  # fraction of pairs in which a noun gets more attention when it is the antecedent
+    apart: float  # the largest difference between the two vectors of a pair, in any feature
+    flipped: float  # share whose answer becomes the other noun when the twin's vector is patched into the last block
     probe: float | None = None  # accuracy of a classifier fitted to the training sentences
 
 
@@ -57,7 +57,7 @@ def make_network(causal: bool, seed: int) -> Transformer:
 
 
 def train(network: Transformer, steps: int, seed: int, asked: bool, watch: Watch) -> Iterator[int]:
-    """Yields the steps to evaluate at, from before the first step to after the last.
+    """Train, and yield the steps at which to evaluate, from before the first step to after the last.
 
     Words are masked in half of the sentences; if `asked`, the antecedent is also the target at the pronoun
     and at the end.
@@ -129,7 +129,7 @@ def _vectors(network: Transformer, batch: SentenceBatch) -> Tensor:
 
 
 def _probe(network: Transformer, first: Tensor, second: Tensor) -> float:
-    """Whether the antecedent is the first noun or the second, by logistic regression."""
+    """The accuracy of logistic regression at telling whether the antecedent is the first noun or the second."""
     from sklearn.linear_model import LogisticRegression
     from threadpoolctl import threadpool_limits
 

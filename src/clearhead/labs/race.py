@@ -1,4 +1,4 @@
-"""A race: networks of several kinds train on one text for the same time and are evaluated on its end."""
+"""A race: networks of several kinds train on one text for the same amount of time and are evaluated on its end."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from clearhead.errors import UserError
 from clearhead.files import home
-from clearhead.labs.lab import Lines, Part, Result, Table, Value
+from clearhead.labs.lab import Lines, Result, ResultPart, Table, Value
 from clearhead.language_model import LanguageModel, load
 from clearhead.model.config import check_kind
 from clearhead.networks import KINDS
@@ -28,11 +28,11 @@ from clearhead.training.position_loss import PositionLoss, bits_per_byte, measur
 
 RACERS = ("ngram", "lstm", "transformer")
 CONTEXT = 128  # default window in tokens
-LONGEST = 1024  # of a saved model with a longer context
+LONGEST = 1024  # window of a saved model with a longer context
 MOST_LOGITS = 2**24  # logits computed at once
-SHIFTS = 4  # offsets at which the end of the text is split into windows: early positions are rare
+SHIFTS = 4  # ways to split the end of the text into windows; one alone has few early positions
 PROMPT = 60  # default prompt: characters from the end of the text
-TOKENS, MOST_TOKENS = 60, 10_000  # tokens that each generates
+TOKENS, MOST_TOKENS = 60, 10_000  # tokens that each competitor generates
 RACE, BY_POSITION, SAMPLES = "racers", "loss by position in the window", "samples"  # parts of the result
 
 Follow = Callable[[str, Run], object]
@@ -85,7 +85,7 @@ def run(
 ) -> Result:
     """Like `race`, for documents in memory. `follow` consumes a run's steps; `on_message` receives messages."""
     if request.minutes is None:
-        raise UserError("minutes = None: expected the training time of each, such as 3")
+        raise UserError("minutes = None: expected the training time of each kind, such as 3")
     _check_names(kinds, models)
     if type(n_written) is not int or not 1 <= n_written <= MOST_TOKENS:
         raise UserError(f"tokens = {n_written!r}: expected an integer from 1 to {MOST_TOKENS}")
@@ -124,7 +124,7 @@ def run(
         "training tokens": len(text.tokens),
         "evaluation bytes": track.n_bytes,
     }
-    parts: list[Part] = [_standings(racers), _by_position(racers), _samples(racers, track.prompt)]
+    parts: list[ResultPart] = [_standings(racers), _by_position(racers), _samples(racers, track.prompt)]
     return Result("race", settings, findings, parts)
 
 
@@ -143,7 +143,7 @@ def _learn(
 ) -> tuple[LanguageModel, Learned]:
     """Train by counting, or by gradient descent for the requested minutes."""
     if kind == "ngram":
-        counted = count_text(texts, replace(request, kind=kind, context=None), text=text)
+        counted = count_text(texts, replace(request, kind=kind, minutes=None, context=None), text=text)
         return counted.model, Learned(counted.seconds, counted.seconds, len(text.tokens))
     run = Run(texts, replace(request, kind=kind), text=text)
     follow(kind, run)
@@ -207,7 +207,7 @@ class Learned:
     """How a competitor was trained."""
 
     seconds: float  # in total, including planning and validation
-    training: float  # seconds spent in steps; for an n-gram model, all
+    training: float  # seconds spent in training steps; for an n-gram model, equal to `seconds`
     tokens: int  # processed
 
 
@@ -232,7 +232,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Track:
-    """What all are evaluated on: the end of the text, which none was trained on."""
+    """What all competitors are evaluated on: the end of the text, which is not used for training."""
 
     text: str
     n_bytes: int
@@ -245,7 +245,7 @@ class Track:
         if prompt is None:
             first = end.find(" ") + 1 if " " in end[:PROMPT] else 0  # not within a word
             prompt = end[first : first + PROMPT].rpartition(" ")[0] or end[:PROMPT]
-        text.tokenizer.encode(prompt)  # rejected before training, not after
+        text.tokenizer.encode(prompt)  # raises before training, not after
         if not prompt:
             raise UserError("the prompt is empty: expected some words to continue")
         return cls(end, max(1, len(end.encode())), prompt, sample)
@@ -258,7 +258,7 @@ class Track:
         model.tokenizer.encode(self.prompt)
         with tempfile.TemporaryDirectory(prefix="clearhead-") as cache:
             tokens = tokenize([Document.of("the text's end", self.text)], model.tokenizer, Path(cache))
-            ids = Tokens.of(tokens[1:])  # the input starts with the first end token
+            ids = Tokens.of(tokens[1:])  # the first end token is not a target
         start = model.tokenizer.start_ids
         before = start[-1] if start else model.tokenizer.end_id
         return Entry(name, model, ids, before, min(LONGEST, model.config.n_context))
@@ -266,7 +266,7 @@ class Track:
     def judge(self, entry: Entry, learned: Learned | None = None) -> Racer:
         shifts = range(0, min(entry.context, len(entry.tokens)), -(-entry.context // entry.shifts))
         losses, *more = [entry.measure(shift) for shift in shifts]
-        scale = bits_per_byte(losses.tokens, self.n_bytes)  # from nats per token
+        scale = bits_per_byte(losses.tokens, self.n_bytes)  # converts nats per token to bits per byte
         began = time.perf_counter()
         written = entry.model.generate(self.prompt, self.sample, seed=0)
         writing = time.perf_counter() - began

@@ -21,13 +21,13 @@ from clearhead.text.tokenizer import Tokenizer
 from clearhead.text.tokens import IGNORED
 
 KINDS = ("LSTM", "transformer")
-SENTENCES = 4000  # sentences that the vocabulary is taken from
+SENTENCES = 4000  # sentences from which the vocabulary is built
 CONTEXT, WIDTH, HEADS = 24, 48, 4
 BATCH, RATE = 32, 0.01
 
 
 def learn(kind: str, steps: int, seed: int, watch: Watch) -> LanguageModel:
-    """Both kinds train on the same sentences for as many steps, with the same optimizer and learning rate."""
+    """Both kinds train on the same sentences, with the same number of steps, optimizer and learning rate."""
     tokenizer = _tokenizer()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -53,7 +53,7 @@ def _tokenizer() -> Tokenizer:
 
 
 def _batch(tokenizer: Tokenizer, texts: list[str]) -> tuple[Tensor, Tensor]:
-    """B T ids, and the next one of each; after a sentence comes its end, then padding."""
+    """Return ids and the next id at each position, B T each; an end token and padding follow a sentence."""
     rows = [torch.tensor([*ids, tokenizer.end_id]) for ids in tokenizer.encode_batch(texts)]
     ids = pad_sequence([row[:-1] for row in rows], batch_first=True, padding_value=tokenizer.end_id)
     return ids, pad_sequence([row[1:] for row in rows], batch_first=True, padding_value=IGNORED)

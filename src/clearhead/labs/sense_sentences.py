@@ -1,7 +1,7 @@
 """Sentences in which a word has one of two senses: a small seeded grammar that knows which.
 
-Words that suggest a sense precede the word, and what such a thing does follows: to predict the latter, a
-network must remember the former. `{a|b}` is one of these, `{}` the word itself or a synonym.
+Words that suggest the sense precede the word, and what such a thing does follows it: to predict the latter, a
+network must remember the former. `{a|b}` stands for a or b, `{}` for the word itself or a related one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from random import Random
 
 from clearhead.text.stories import choose
 
-KIN = 0.3  # share of the sentences with a synonym in its place
+KIN = 0.3  # share of sentences with a related word in place of the word itself
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Sense:
     """Beginnings and endings of sentences around a word in this sense; the grammar never generates the
     `examples`.
 
-    They end in the word, and the lecture's come first.
+    The examples end in the word, and the lecture's come first.
     """
 
     examples: tuple[str, ...]
@@ -104,7 +104,7 @@ SENSES = {
 
 
 def write_sentences(seed: int) -> Iterator[str]:
-    """Endless, each with a word and sense drawn at random."""
+    """Yield an endless stream of sentences, each with a randomly chosen word and sense."""
     random = Random(f"senses {seed}")  # noqa: S311
     known = {example for senses in SENSES.values() for sense in senses for example in sense.examples}
     for _ in count():

@@ -10,14 +10,12 @@ from torch import Tensor
 from clearhead.errors import UserError
 from clearhead.inspect.base_trace import stages
 from clearhead.inspect.word_senses import map_senses
-from clearhead.labs.lab import Lines, Part, Points, Result, Table, Value, Watch
+from clearhead.labs.lab import Findings, Lines, Points, Result, ResultPart, Table, Value, Watch
 from clearhead.labs.sense_readers import KINDS, learn
 from clearhead.labs.sense_sentences import SENSES
 from clearhead.labs.small_networks import one_thread
 from clearhead.language_model import LanguageModel
 
-Findings = dict[str, Value | bool]
-Rows = dict[str, list[Value]]
 LATE = 3  # blocks before the end: by then the context has been taken in
 COLUMNS = ["the first two", "same sense", "other sense", "nearest has the same sense"]
 
@@ -25,14 +23,14 @@ COLUMNS = ["the first two", "same sense", "other sense", "nearest has the same s
 def run(
     word: str, one: str, other: str, seeds: int, steps: int, model: LanguageModel | None, watch: Watch
 ) -> Result:
-    """In small networks trained here on the word's sentences, and in a pretrained model."""
+    """Compare the senses in small networks trained here on the word's sentences, and in a pretrained model."""
     groups = [_read(given, number, word) for number, given in enumerate((one, other))]
     learns = seeds > 0 and not one.strip() and not other.strip()  # the small networks know no other sentences
     if model is None and not learns:
         raise UserError("no model, and no sentences to train on: name a model, or use bats or bank")
-    rows: Rows = {}
+    rows: dict[str, list[Value]] = {}
     findings: Findings = {}
-    parts: list[Part] = []
+    parts: list[ResultPart] = []
     if learns:
         with one_thread():
             rows, findings, parts = _learn(word, groups, seeds, steps, watch)
@@ -71,11 +69,11 @@ class Looked:
 
     @property
     def pair(self) -> Tensor:
-        """The cosine of the first two of different senses: S."""
+        """The cosine between the first occurrences in the two senses: S."""
         return self.cosines[:, int((self.sense == 0).int().argmax()), int((self.sense == 1).int().argmax())]
 
     def means(self) -> tuple[list[float | None], list[float | None]]:
-        """The mean cosine at each stage of two occurrences in the same sense, and in different ones."""
+        """The mean cosine at each stage between occurrences in the same sense, and in different ones."""
         same = self.sense[:, None] == self.sense
         apart = ~torch.eye(len(self.sense), dtype=torch.bool)
         means = []
@@ -85,7 +83,7 @@ class Looked:
 
     @property
     def gap(self) -> float:
-        """How much more similar two of the same sense are at the end than two of different ones."""
+        """How much more similar, at the end, occurrences in the same sense are than those in different ones."""
         within, between = self.means()
         return (within[-1] or 0.0) - (between[-1] or 0.0)
 
@@ -103,7 +101,7 @@ def _look(model: LanguageModel, word: str, groups: list[list[str]]) -> Looked:
     texts = groups[0] + groups[1]
     traces = [model.inspect(text) for text in texts]
     for trace in traces:
-        trace.positions_of(word)  # or raise the error that there is none
+        trace.positions_of(word)  # raises if the word does not occur
     found = map_senses(traces, word)
     sense = torch.tensor([int(number >= len(groups[0])) for number, _ in found.places])
     return Looked(
@@ -118,14 +116,14 @@ def _look(model: LanguageModel, word: str, groups: list[list[str]]) -> Looked:
 
 def _learn(
     word: str, groups: list[list[str]], seeds: int, steps: int, watch: Watch
-) -> tuple[Rows, Findings, list[Part]]:
+) -> tuple[dict[str, list[Value]], Findings, list[ResultPart]]:
     """A row for each kind and seed, the separation of the senses, and a map for each kind's first seed.
 
-    The first row shows static vectors, the initial ones of the first network, which are all equal.
+    The first row shows static vectors: the first network's embedding of the word, the same in every sentence.
     """
-    rows: Rows = {}
+    rows: dict[str, list[Value]] = {}
     findings: Findings = {}
-    maps: list[Part] = []
+    maps: list[ResultPart] = []
     for kind in KINDS:
         looked = [_look(learn(kind, steps, seed, watch), word, groups) for seed in range(seeds)]
         rows = rows or {"static vectors": [*looked[0].row(0)[:-1], None]}
@@ -141,13 +139,13 @@ def _found(looked: Looked) -> Findings:
     names, late = looked.names, looked.late
     within, between = looked.means()
     return {
-        **{f"cosine of the first two, {names[i]}": looked.pair[i].item() for i in (0, late, -1)},
+        **{f"cosine between the first two, {names[i]}": looked.pair[i].item() for i in (0, late, -1)},
         f"same sense, {names[late]}": within[late],
         f"other sense, {names[late]}": between[late],
     }
 
 
-def _draw(looked: Looked) -> list[Part]:
+def _draw(looked: Looked) -> list[ResultPart]:
     names, late = looked.names, looked.late
     within, between = looked.means()
     return [
@@ -173,5 +171,7 @@ def _read(given: str, number: int, word: str) -> list[str]:
     if given.strip():
         return [text.strip() for text in given.split("/") if text.strip()]
     if word not in SENSES:
-        raise UserError(f"{word!r} comes without sentences: give one and other, or use {' or '.join(SENSES)}")
+        raise UserError(
+            f"{word!r} has no built-in sentences: set `one` and `other`, or use {' or '.join(SENSES)}"
+        )
     return list(SENSES[word][number].examples)

@@ -17,19 +17,19 @@ from clearhead.labs.lab import Lines, Result, Table, Value, Watch
 from clearhead.model.config import preset
 from clearhead.model.transformer import Transformer
 
-TOKENS = 32  # of the vocabulary
-SHORTEST, LONGEST = 8, 16  # lengths of the repeated part; with a fixed one, counting back would be enough
+TOKENS = 32  # in the vocabulary
+SHORTEST, LONGEST = 8, 16  # lengths of the repeated part; with a fixed length, counting back would be enough
 SEQUENCES = 32  # per step
 TESTED, TESTED_SEED = 64, 1_000_000  # sequences that are not trained on
 WIDTH, HEAD_WIDTH = 32, 16
-SEES = (
-    4  # positions that the first block sees, its own included, so that the previous-token head forms sooner
-)
+# Positions that a token attends to in the first block, including its own: few, so that the previous-token head
+# forms sooner.
+SEES = 4
 LARGER = 5.0  # multiplies the usual initial weights; a network this narrow barely trains from smaller ones
 RATE = 5e-3
 UNKNOWABLE = 0.1  # weight of the loss on the first half: all there is to learn is that it is random
 MEASURED = 25  # evaluations during training
-DOES = 0.5  # of its weight, from which it counts as an induction head
+DOES = 0.5  # weight on its target above which a head counts as an induction head
 BEFORE, FOLLOWER = (
     -1,
     1 - LONGEST,
@@ -112,13 +112,13 @@ def _make(heads: int) -> Transformer:
 
 
 def _said_twice(count: int, length: int, random: torch.Generator) -> Tensor:
-    """Tokens in random order, none twice, followed by the same sequence."""
+    """Distinct tokens in random order, followed by the same sequence again."""
     once = torch.rand(count, TOKENS, generator=random).argsort(1)[:, :length]
     return torch.cat((once, once), dim=1)
 
 
 def _train(network: Transformer, steps: int, seed: int, watch: Watch) -> Iterator[int]:
-    """Yields the steps to evaluate at, from before the first step to after the last."""
+    """Train, and yield the steps at which to evaluate, from before the first step to after the last."""
     random = torch.Generator().manual_seed(seed)
     optimizer = torch.optim.AdamW(network.parameters(), lr=RATE, betas=(0.9, 0.98), weight_decay=0.01)
     every = max(1, steps // MEASURED)
@@ -149,7 +149,7 @@ def _losses(logits: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _looking(trace: Trace, where: int) -> Tensor:
-    """The mean weight of each head to a position at this distance, during the repetition: 2 H."""
+    """The mean weight that each head puts on the position at this offset, during the repetition: 2 H."""
     again = torch.arange(LONGEST, 2 * LONGEST)
     return torch.stack([trace.weights(i)[:, :, again, again + where].mean((0, 2)) for i in range(2)])
 

@@ -11,21 +11,24 @@ from clearhead.language_model import LanguageModel
 
 
 def run(prompt: str, context: int, tokens: int, model: LanguageModel) -> Result:
-    """Greedy decoding; beside it, the output of the model with the whole text as context."""
+    """Decode greedily, and compare with the output of the model with the whole text as context."""
     most = model.transformer("a window").config.n_context
     if not prompt:
-        raise UserError("prompt is empty: expected at least one character")
+        raise UserError("`prompt` is empty: expected at least one character")
     if context > most:
         raise UserError(f"context = {context}: expected at most this model's context of {most} tokens")
     narrow = _narrow(model, context)
     start = model.tokenizer.start_ids + model.tokenizer.encode(prompt)
     text = narrow.generate(start, tokens, temperature=0)
     whole = model.generate(start, tokens, temperature=0)
+    rows: list[str] = []
     shown: list[list[Value]] = []
     alone, changes = [], []
+    unseen = max(0, len(start) - context)  # tokens before w1, the first visible one
     for step, written in enumerate(text.ids):
         ids = start + text.ids[:step]
         seen = ids[-context:]
+        rows.append(_label(len(ids) - len(seen) - unseen + 1, len(ids) - unseen))
         shown.append([*(_show("".join(model.tokenizer.pieces(each))) for each in (seen, [written]))])
         logits = model.logits(seen)[-1]
         alone.append(logits.argmax().item() == written)
@@ -39,12 +42,12 @@ def run(prompt: str, context: int, tokens: int, model: LanguageModel) -> Result:
         findings={
             "same output from the visible tokens alone": all(alone),
             "steps with tokens outside the window": len(changes),
-            "largest change when those are reversed": max(changes, default=None),
+            "largest change in log-probability with the tokens outside reversed": max(changes, default=None),
         },
         parts=[
             Table(
                 "step by step",
-                [str(step) for step in range(len(shown))],
+                rows,
                 ["visible", "generated"],
                 shown,
             ),
@@ -56,6 +59,12 @@ def run(prompt: str, context: int, tokens: int, model: LanguageModel) -> Result:
             ),
         ],
     )
+
+
+def _label(first: int, last: int) -> str:
+    """One step in the lecture's notation, such as w1 … w8 → w9."""
+    visible = f"w{last}" if first == last else f"w{first} … w{last}"
+    return f"{visible} → w{last + 1}"
 
 
 def _narrow(model: LanguageModel, context: int) -> LanguageModel:

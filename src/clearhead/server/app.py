@@ -21,6 +21,7 @@ from clearhead.server import (
     inspection,
     labs,
     models,
+    openings,
     page,
     runs,
 )
@@ -59,6 +60,7 @@ def make_api(
     app.include_router(analysis.make_router(trace_cache))
     app.include_router(embeddings.make_router(trace_cache))
     app.include_router(head_scores.make_router(registry))
+    app.include_router(openings.make_router(trace_cache))
     app.include_router(labs.make_router(registry))
     puller = ModelPuller(None if library is None else library.home, log)
     run_registry = RunRegistry(registry, None if library is None else library.folders)

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-Result = TypeVar("Result")
+T = TypeVar("T")
 
 
 class ClientDisconnected(Exception):  # noqa: N818 (not an error)
@@ -38,7 +38,7 @@ async def watch_disconnect(
         watcher.cancel()
 
 
-async def until_disconnect(request: Request, work: Coroutine[Any, Any, Result]) -> Result:
+async def until_disconnect(request: Request, work: Coroutine[Any, Any, T]) -> T:
     """Await `work`; if the client disconnects first, cancel it and raise ClientDisconnected."""
     task = asyncio.ensure_future(work)
     disconnected = False
@@ -62,21 +62,21 @@ def raise_if_cancelled(cancelled: threading.Event) -> None:
         raise ClientDisconnected
 
 
-async def in_thread(work: Callable[[threading.Event], Result]) -> Result:
-    """Run `work` in a worker thread and return its result. Its argument is set when this task is cancelled.
+async def in_thread(work: Callable[[threading.Event], T]) -> T:
+    """Run `work` in a worker thread and return its result. Its argument is set when this task is canceled.
 
-    A thread cannot be stopped from outside. A cancelled task therefore waits until its thread has returned;
+    A thread cannot be stopped from outside. A canceled task therefore waits until its thread has returned;
     otherwise the threads of disconnected clients would accumulate past every limit.
     """
     cancelled = threading.Event()
 
-    def start() -> Result:
+    def start() -> T:
         raise_if_cancelled(cancelled)
         return work(cancelled)
 
     task = asyncio.ensure_future(run_in_threadpool(start))
     try:
-        await asyncio.wait([task])  # cancelling this wait does not cancel the task
+        await asyncio.wait([task])  # canceling this wait does not cancel the task
     except asyncio.CancelledError:
         cancelled.set()
         await asyncio.wait([task])

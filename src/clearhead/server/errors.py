@@ -75,7 +75,7 @@ def handle_error(request: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException):
         if error.status_code == 400 and "parsing the body" in str(error.detail):
             return error_response(
-                400, "invalid_request", "the body is not JSON in UTF-8, or is nested too deeply"
+                400, "invalid_request", "the body is not valid JSON in UTF-8, or is nested too deeply"
             )
         response = error_response(error.status_code, "http_error", str(error.detail)[:MAX_MESSAGE])
         response.headers.update(error.headers or {})  # such as Allow
@@ -88,7 +88,7 @@ def _validation_response(request: Request, error: RequestValidationError) -> Res
     details = error.errors()
     first = details[0]
     if first["type"] == "json_invalid":
-        message = f"the body is not JSON: {first['ctx']['error']} at character {first['loc'][-1]}"
+        message = f"the body is not valid JSON: {first['ctx']['error']} at character {first['loc'][-1]}"
         return error_response(400, "invalid_request", message[:MAX_MESSAGE])
     if first["loc"] == ("body",) and "json" not in request.headers.get("content-type", ""):
         return error_response(

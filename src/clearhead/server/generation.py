@@ -19,13 +19,13 @@ from clearhead.server.disconnect import in_thread
 from clearhead.server.errors import APIError
 
 MAX_SECONDS = 600.0  # of generation for one request
-# The engine's finish reasons as OpenAI's.
+# The engine's finish reasons, mapped to OpenAI's.
 FINISH_REASONS: dict[str, Any] = {"stop": "stop", "length": "length", "time": "length", "cancelled": "length"}
 
 
 @dataclass
 class Choice:
-    """One sample, as far as it is generated."""
+    """One sample, as far as it has been generated."""
 
     events: list[Event] = field(default_factory=list)
 
@@ -158,4 +158,4 @@ def check_exclusive(constraints: dict[str, Any]) -> None:
     """Raise UserError if more than one of these options is given."""
     given = [name for name, value in constraints.items() if value is not None]
     if len(given) > 1:
-        raise UserError(f"both {' and '.join(given)} were given: expected one of them")
+        raise UserError(f"both {' and '.join(given)} were given: expected only one")

@@ -22,7 +22,7 @@ from clearhead.server.metrics import ServerMetrics
 from clearhead.server.model_registry import ModelRegistry, ServedModel
 
 Models = dict[str, tuple[LanguageModel, tuple[Trace, ...]]]  # by name, each with traces made in Python
-Result = TypeVar("Result")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ def _model_of(trace: Trace) -> LanguageModel:
     return LanguageModel(trace.network, trace.tokenizer, name=trace.model_name)
 
 
-def run_in_background(work: Coroutine[Any, Any, Result]) -> Future[Result]:
+def run_in_background(work: Coroutine[Any, Any, T]) -> Future[T]:
     """Run a coroutine on an event loop in another thread, so that a running notebook cell does not block it."""
     return asyncio.run_coroutine_threadsafe(work, _background_loop())
 

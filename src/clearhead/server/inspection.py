@@ -1,4 +1,4 @@
-"""The routes that return what a model computes over a text: tokens, sites, weights and overviews of them."""
+"""The routes that return what a model computes over a text: tokens, sites, weights and overviews."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def make_router(registry: ModelRegistry) -> APIRouter:
         chosen = find_lab(body.name)
         chosen.check(body.settings)
         if chosen.model is not None and body.model is None:
-            message = f"the lab {chosen.name} inspects a model: name one of /v1/models"
+            message = f"the lab {chosen.name} inspects a model: name one listed by /v1/models"
             raise APIError(400, "model_missing", message, "model")
         if lock.locked():
             raise Busy("another lab is running")

@@ -21,7 +21,7 @@ class Limits:
     body_timeout: float = 10.0  # seconds to receive a body
     max_requests: int = 1024  # concurrently
     max_connections: int = 2048
-    header_timeout: float = 10.0  # seconds to receive a request's header, or without progress in sending
+    header_timeout: float = 10.0  # seconds to receive a header, or for a response to make progress
 
 
 class LimitsMiddleware:
@@ -83,7 +83,7 @@ def _check_encoding(headers: Headers) -> tuple[int, str, str] | None:
         return (
             400,
             "invalid_request",
-            "both Content-Length and Transfer-Encoding are given; send one of them",
+            "both Content-Length and Transfer-Encoding are given; send only one",
         )
     if headers.get("content-encoding", "identity").lower() != "identity":
         return 415, "unsupported_encoding", "Content-Encoding is not supported; send the body uncompressed"

@@ -1,4 +1,4 @@
-"""Loading of models on disk while the server runs: when a client opens one, one at a time."""
+"""Loading models from disk while the server runs: when a client opens them, one at a time."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ModelLibrary:
 
 
 class ModelLoader:
-    """Loads models of the library into the registry. Without a library, the registry does not change."""
+    """Loads models from the library into the registry. Without a library, the registry does not change."""
 
     def __init__(
         self,
@@ -48,17 +48,17 @@ class ModelLoader:
         runs: RunRegistry,
         log: Callable[[str], object] = lambda _: None,
     ) -> None:
-        self.registry, self.trace_cache, self.library = registry, trace_cache, library
+        self.registry, self.trace_cache, self.model_library = registry, trace_cache, library
         self.runs, self.log = runs, log
         self._scan_lock, self._load_lock = asyncio.Lock(), asyncio.Lock()
         self._tasks: dict[str, asyncio.Task[Busy | None]] = {}
         self._waiting: Counter[str] = Counter()  # requests waiting for a model
 
     async def scan(self) -> None:
-        """Update the registry to the models on disk, newest first. A name always refers to the same model."""
-        if self.library is None:
+        """Update the registry with the models on disk, newest first. A name always refers to the same model."""
+        if self.model_library is None:
             return
-        folders = self.library.folders
+        folders = self.model_library.folders
         async with self._scan_lock:
             found = await in_thread(lambda _: list_models(folders))
         known = {each.listed.path.resolve(): each for each in self.registry if each.listed is not None}
@@ -76,15 +76,15 @@ class ModelLoader:
 
     async def open(self, name: str) -> None:
         """Load a model. If the client disconnects, a load that has not started yet is dropped."""
-        if self.library is not None and name not in self.registry.served:
+        if self.model_library is not None and name not in self.registry.served:
             await self._add_snapshot(name)
         served = self.registry.served.get(name)
-        if self.library is None or served is None or served.model is not None:
+        if self.model_library is None or served is None or served.model is not None:
             self.registry.model(name)  # raises if it does not exist
             return
         task = self._tasks.get(name)
         if task is None:
-            task = self._tasks[name] = asyncio.create_task(self._load(name, self.library))
+            task = self._tasks[name] = asyncio.create_task(self._load(name, self.model_library))
         self._waiting[name] += 1
         try:
             busy = await asyncio.shield(task)
@@ -187,7 +187,7 @@ class ModelLoader:
 
 
 def strip_folders(message: str, *paths: Path) -> str:
-    """Replace these paths and their parents in a message by their last component."""
+    """Replace these paths and their parents in a message with their last component."""
     folders = {
         folder for path in paths for full in (path, path.absolute()) for folder in (full, *full.parents)
     }

@@ -26,7 +26,7 @@ class ModelPuller:
 
     @property
     def pullable(self) -> list[models.PullableModel]:
-        """The models of the catalog that have not been pulled yet."""
+        """The models in the catalog that have not been pulled yet."""
         if self.home is None:
             return []
         return [

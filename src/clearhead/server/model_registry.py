@@ -14,12 +14,12 @@ from clearhead.errors import UserError
 from clearhead.formats.listing import Listed, describe
 from clearhead.formats.opening import SNAPSHOT, find_model, name_of
 from clearhead.generate.engine import Engine
-from clearhead.generate.sampling import QUEUE
+from clearhead.generate.sampling import QUEUE, SLOTS
 from clearhead.inspect.trace import Trace
 from clearhead.language_model import LanguageModel, load
 from clearhead.server.errors import APIError
 
-State = Literal["loaded", "loading", "not loaded", "failed"]
+LoadState = Literal["loaded", "loading", "not loaded", "failed"]
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,10 @@ class ServedModel:
     error: str | None = None
     listed: Listed | None = None  # its path, which is never sent to clients, and its description
     loading: bool = False
-    traces: tuple[Trace, ...] = ()  # made in Python; requests with their texts are answered from them
+    traces: tuple[Trace, ...] = ()  # created in Python; requests for the same text reuse them
 
     @property
-    def state(self) -> State:
+    def state(self) -> LoadState:
         if self.model is not None:
             return "loaded"
         return "failed" if self.error is not None else "loading" if self.loading else "not loaded"
@@ -126,7 +126,7 @@ class LoadOptions:
     """How models are loaded for serving."""
 
     device: str | None = None
-    slots: int = 16
+    slots: int = SLOTS
     queue: int = QUEUE
 
     def load(self, name: str, source: str | Path) -> ServedModel:
@@ -144,7 +144,7 @@ def load_models(
     log: Callable[[str], object] = lambda _: None,
     only_first: bool = False,
 ) -> ModelRegistry:
-    """Load models from folders, files or pulled names; a model that fails to load does not stop the others.
+    """Load models from folders, files or names of pulled models; one that fails to load does not stop the others.
 
     With `only_first`, load the first model that can be loaded, and none if all fail.
     """
@@ -159,6 +159,8 @@ def load_models(
             registry.add(served)
             log(f"{name}: {served.model.config.n_parameter:,} parameters")
         except UserError as error:
+            if len(sources) == 1 and not only_first:
+                raise
             if not only_first:
                 registry.add(ServedModel(name, error="could not be loaded", listed=_try_describe(source)))
             log(f"{name} could not be loaded: {error}")

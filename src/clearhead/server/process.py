@@ -23,7 +23,7 @@ from clearhead.server.model_loader import ModelLibrary
 from clearhead.server.model_registry import ModelRegistry
 
 GRACE = 30.0  # seconds for running generations to finish after a signal
-SEND_GRACE = 10  # further seconds to send the end of cancelled responses
+SEND_GRACE = 10  # further seconds to send the end of canceled responses
 
 
 class Server(uvicorn.Server):
@@ -58,10 +58,10 @@ class Server(uvicorn.Server):
 
 def open_socket(host: str, port: int, token: str | None) -> socket.socket:
     """Bind and listen, so that early clients wait. Hosts other than loopback require a token."""
-    if token is None and not _is_loopback(host):
-        raise UserError(f"--no-token: {host} can be reached from other machines, which requires a token")
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        if token is None and not _is_loopback(host):
+            raise UserError(f"--no-token: {host} can be reached from other machines, which requires a token")
         opened = socket.socket(family, kind, protocol)
         try:
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -81,7 +81,7 @@ def open_socket(host: str, port: int, token: str | None) -> socket.socket:
 def make_credentials(
     host: str, opened: socket.socket, token: str | None, allowed: Sequence[str] = ()
 ) -> Credentials:
-    """Return credentials that accept the names of this address, and the `allowed` ones."""
+    """Return credentials that accept the names of this address and the `allowed` names."""
     port = opened.getsockname()[1]
     names = {*LOOPBACK, *(name.lower() for name in allowed)}
     if not _is_loopback(host) and not _is_wildcard(host):

@@ -53,7 +53,7 @@ def add_query(
 
     The annotations of `answer` declare the request body and the response; its name and docstring describe the
     route. It runs in a worker thread, one `exclusive` query at a time, while the models that `models(body)`
-    names stay loaded, and it is cancelled when the client disconnects. `options` are FastAPI's.
+    names stay loaded, and it is canceled when the client disconnects. `options` are FastAPI's.
     """
 
     async def endpoint(request: Request, body: Any) -> Any:

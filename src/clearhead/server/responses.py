@@ -79,7 +79,6 @@ MATRICES: Responses = {
 HEADERS = {
     "401": {"WWW-Authenticate": {"required": True, "schema": {"const": "Bearer"}}},
     "429": {"Retry-After": {"$ref": "#/components/headers/RetryAfter"}},
-    "503": {"Retry-After": {"$ref": "#/components/headers/RetryAfter"}},
 }
 RETRY_AFTER = {
     "description": "Seconds to wait before retrying.",
@@ -91,7 +90,7 @@ RETRY_AFTER = {
 def streaming_responses(chunk: type[BaseModel]) -> Responses:
     """Return the responses of a route that can also stream its answer as server-sent events."""
     description = (
-        f"With `stream`, server-sent events: each is `data: ` followed by a {chunk.__name__} as JSON, or by a "
+        f"With `stream`, server-sent events: each is `data: ` followed by a {chunk.__name__} as JSON, or by an "
         "ErrorResponse if generation fails; the last is `data: [DONE]`."
     )
     payload = [{"$ref": SCHEMAS + schema.__name__} for schema in (chunk, base.ErrorResponse)]

@@ -70,7 +70,7 @@ class RunRegistry:
             return None
 
     def follow(self, folder: Path) -> Follower:
-        """Return the run's metrics, up to date."""
+        """Return the run's follower, with its metrics up to date."""
         with self._lock:
             follower = self._followers.setdefault(folder, Follower(folder))
             follower.look()

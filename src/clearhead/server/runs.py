@@ -18,7 +18,9 @@ from clearhead.server.run_registry import RunRegistry
 from clearhead.server.training_process import TrainingManager
 
 MAX_STEPS = 2000  # in one response; longer runs are thinned out evenly
-Name = Annotated[str, PathParameter(min_length=1, max_length=200, description="A run listed by /api/runs.")]
+RunInPath = Annotated[
+    str, PathParameter(min_length=1, max_length=200, description="A run listed by /api/runs.")
+]
 After = Annotated[int, Query(ge=0, lt=2**31, description="Return only steps after this one.")]
 
 
@@ -28,7 +30,7 @@ def make_router(runs: RunRegistry, manager: TrainingManager) -> APIRouter:
     def details(name: str, run: ListedRun) -> api.RunDetails:
         current = manager.current if manager.current is not None and manager.current.name == name else None
         state: api.RunState = "finished" if run.finished else "running" if run.running else "stopped"
-        if current is not None:  # not finished before its process has exited
+        if current is not None:  # not finished until its process exits
             state = "running"
         return api.RunDetails(
             name=name,
@@ -81,7 +83,7 @@ def make_router(runs: RunRegistry, manager: TrainingManager) -> APIRouter:
         return listed
 
     @router.get("/runs/{name}/metrics", responses=RUN_ERRORS)
-    async def metrics(name: Name, after: After = 0) -> api.RunMetrics:
+    async def metrics(name: RunInPath, after: After = 0) -> api.RunMetrics:
         """Return the steps of a run: loss, validation loss, learning rate, tokens and samples."""
         folder = await in_thread(lambda _: runs.find(name))
         if folder is None:
@@ -95,13 +97,13 @@ def make_router(runs: RunRegistry, manager: TrainingManager) -> APIRouter:
         return await in_thread(lambda _: list_all())
 
     @router.post("/runs/{name}/stop", responses=RUN_ERRORS)
-    async def stop(name: Name) -> api.RunList:
+    async def stop(name: RunInPath) -> api.RunList:
         """Stop the run that this server is training, after it saves a checkpoint."""
         manager.stop(name)
         return await in_thread(lambda _: list_all())
 
     @router.post("/runs/{name}/resume", responses=RUN_ERRORS)
-    async def resume(name: Name) -> api.RunList:
+    async def resume(name: RunInPath) -> api.RunList:
         """Resume a stopped run; the result is the same as without the interruption."""
         await manager.resume(name)
         return await in_thread(lambda _: list_all())

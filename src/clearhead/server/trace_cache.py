@@ -30,14 +30,14 @@ from clearhead.server.model_registry import ModelRegistry
 
 MAX_TRACES = 4
 MAX_WAITING = 32  # requests
-MAX_TOKENS = 4096  # of a text, and of all texts that it is patched from
+MAX_TOKENS = 4096  # limit for a text, and for all texts that its edits patch from, combined
 NO_EDITS = "[]"
-Result = TypeVar("Result")
+T = TypeVar("T")
 Key = tuple[str, tuple[int, ...], str]  # a model, token ids, and edits as JSON
 
 
 class TraceCache:
-    """The traces used most recently. One request inspects at a time: the machine is shared with generation."""
+    """The most recently used traces. One request inspects at a time: the machine is shared with generation."""
 
     def __init__(self, registry: ModelRegistry) -> None:
         self.registry = registry
@@ -45,13 +45,13 @@ class TraceCache:
         self._lock = asyncio.Lock()
         self._waiting = 0
 
-    async def run(self, request: Request, work: Callable[[threading.Event], Result]) -> Result:
+    async def run(self, request: Request, work: Callable[[threading.Event], T]) -> T:
         """Run `work` in a worker thread when its turn comes; drop it if the client disconnects."""
         if self._waiting >= MAX_WAITING:
-            raise Busy(f"{self._waiting} requests are waiting already")
+            raise Busy(f"{self._waiting} requests are already waiting")
         self._waiting += 1
 
-        async def take_turn() -> Result:
+        async def take_turn() -> T:
             async with self._lock:
                 return await in_thread(work)
 
@@ -69,7 +69,8 @@ class TraceCache:
     def trace(self, body: inspection.TextRequest, cancelled: threading.Event) -> Trace:
         """Return the trace of a text with its edits, from the cache if possible.
 
-        Otherwise the model runs once for the text, once for each text patched from, and once for all edits.
+        Otherwise the model runs once for the text, once for each text that an edit patches from, and once for all
+        edits.
         """
         model = self.registry.model(body.model)
         network = model.transformer("the explorer")

@@ -27,9 +27,12 @@ from clearhead.text.stories import stories
 
 LOG_FILE = "train.log"
 ERROR_FILE = "error.json"  # the code and values of the process's error, deleted once read
-OPTIONS = {"minutes", "steps", "preset", "blocks", "heads", "width", "context", "snapshots"}  # of `train`
+OPTIONS = {  # of `train`
+    *("minutes", "steps", "preset", "blocks", "heads", "width", "context"),
+    *("batch", "tokenizer", "vocab", "seed", "snapshots"),
+}
 STOP_TIMEOUT = 60.0  # seconds to save a checkpoint and exit
-LOG_TAIL = 2**12  # bytes in which the last line of the log is searched
+LOG_TAIL = 2**12  # bytes at the end of the log that are searched for its last line
 
 
 @dataclass
@@ -61,7 +64,7 @@ class TrainingManager:
         self.runs, self.loader, self.device, self.log = runs, loader, device, log
         self.folder = next(iter(runs.folders or []), None)
         self.current: TrainingProcess | None = None
-        self.errors: dict[str, api.RunError] = {}  # by run
+        self.errors: dict[str, api.RunError] = {}  # by run name
         self._starting = False
         self._task: asyncio.Task[None] | None = None
 
@@ -70,7 +73,7 @@ class TrainingManager:
         parent = self._check_available()
         if body.minutes is not None and body.steps is not None:
             raise APIError(
-                400, "invalid_request", "both minutes and steps were given: expected one of them", "steps"
+                400, "invalid_request", "both minutes and steps were given: expected only one", "steps"
             )
         folder = parent / body.name
         self._starting = True

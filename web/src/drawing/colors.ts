@@ -18,7 +18,7 @@ interface Palette {
   roles: Record<Role, { positive: string; negative: string }>;
 }
 
-// The negative hues differ from the positive ones under red-green color blindness, too.
+// The negative hues differ from the positive ones even under red-green color blindness.
 export const PALETTES: Record<Theme, Palette> = {
   light: {
     paper: "#fbfaf7",

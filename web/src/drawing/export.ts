@@ -62,13 +62,14 @@ export interface Figure {
   paint: (pen: Pen) => void;
 }
 
-export function toSvg(figure: Figure): string {
+/** `font` is a data URL of the page's font, to embed it. */
+export function toSvg(figure: Figure, font?: string): string {
   const pen = new SvgPen();
   figure.paint(pen);
-  return pen.finish(figure.width, figure.height);
+  return pen.finish(figure.width, figure.height, font);
 }
 
-/** At twice the resolution of the screen. */
+/** At two image pixels per CSS pixel, or fewer if the image would be too large. */
 export async function toPng(figure: Figure): Promise<Blob> {
   const canvas = document.createElement("canvas");
   const scale = Math.min(2, 16_000 / Math.max(figure.width, figure.height));

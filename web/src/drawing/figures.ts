@@ -9,8 +9,10 @@ import type { Layout } from "../layout/columns";
 import { abbreviate, estimateWidth, labeledIndices } from "./labels";
 import { colorRangeOf, paintLegend, UNIT_RANGE } from "./legend";
 import { ALL_VISIBLE, applyMask, type Matrix, type VisibleColumns, downsample } from "../model/matrix";
+import type { Messages } from "../messages/en";
 import { short } from "../messages/format.svelte";
 import type { Figure } from "./export";
+import type { Pen } from "./pen";
 
 export const INK = { light: "#1d2026", dark: "#eceae4" };
 export const MUTED = { light: "#5f6570", dark: "#a4aab5" };
@@ -28,7 +30,8 @@ export function matrixFigure(
     row: (row: number) => string;
     column: (column: number) => string;
     title: string;
-    masked?: string; // of the masked cells, in the legend
+    axes?: string | undefined; // what the rows and the columns stand for
+    masked?: string; // the name of the masked cells in the legend
   },
   role: Role,
   theme: Theme,
@@ -38,37 +41,54 @@ export function matrixFigure(
   const range = colorRangeOf(matrix.values, peak ?? matrix.robustPeak);
   const showsCells = cellText !== undefined || (matrix.rows <= 64 && matrix.columns <= 64);
   const cellWidth = cellText === undefined ? 46 : 76;
-  const [left, bottom] = [110, 34];
+  const bottom = 34;
+  const rowNames = Array.from({ length: matrix.rows }, (_, i) => names.row(matrix.firstRow + i));
+  const left = Math.max(110, 20 + Math.max(...rowNames.map((name) => nameWidth(name, 12))));
   const [bodyWidth, bodyHeight] = showsCells
     ? [cellWidth * matrix.columns, 24 * matrix.rows]
     : fitSize(matrix);
   const size = bodyWidth / matrix.columns;
-  const named = labeledIndices(matrix.firstColumn, matrix.columns, size, VERTICAL_SPACING);
-  const longest = Math.max(...named.map((column) => estimateWidth(names.column(column), 11)));
-  const rotated = size < Math.min(longest + 6, 46); // narrow columns have vertical names
-  const [spacing, space] = rotated ? [VERTICAL_SPACING, Math.min(84, longest)] : [46, 11];
-  const top = 49 + space;
+  const named = labeledIndices(matrix.firstColumn, matrix.columns, size, SLANTED_SPACING).map((column) => ({
+    text: names.column(column),
+    x: left + (column - matrix.firstColumn + 0.5) * size,
+    width: nameWidth(names.column(column), 11),
+  }));
+  const longest = Math.max(...named.map(({ width }) => width));
+  const slanted = longest + 4 > size; // wider than a column
+  const top = 49 + (slanted ? longest * Math.sin(SLANT_RADIANS) : 11);
+  const namesEnd = slanted
+    ? Math.max(...named.map(({ x, width }) => x + width * Math.cos(SLANT_RADIANS)))
+    : 0;
   const ink = INK[theme];
   const isMasked = matrix.values.includes(-Infinity);
   const fit = (text: string, width: number, fontSize = 11) =>
     abbreviate(text, width, (part) => estimateWidth(part, fontSize));
   return {
-    width: Math.max(320, left + bodyWidth + 12),
-    height: top + bodyHeight + 12 + bottom,
+    width: Math.ceil(
+      Math.max(
+        left + LEGEND_WIDTH,
+        24 + 1.1 * estimateWidth(names.title, 14),
+        left + bodyWidth + 12,
+        namesEnd + 12,
+      ),
+    ),
+    height: Math.ceil(top + bodyHeight + 12 + bottom),
     paint(pen) {
       pen.rect(0, 0, this.width, this.height, PALETTES[theme].paper);
       pen.text(12, 18, names.title, { size: 14, fill: ink, weight: 650 });
       const legendY = this.height - bottom / 2;
-      paintLegend(pen, left, legendY, range, role, theme, ink, isMasked ? names.masked : undefined);
+      const masked = isMasked ? names.masked : undefined;
+      paintLegend(pen, left, legendY, range, role, theme, ink, { masked });
+      if (names.axes)
+        pen.text(left - 8, top - 12, names.axes, { size: 11, fill: MUTED[theme], anchor: "end" });
       for (const row of labeledIndices(matrix.firstRow, matrix.rows, bodyHeight / matrix.rows, 18)) {
         const y = top + ((row - matrix.firstRow + 0.5) * bodyHeight) / matrix.rows;
         pen.text(left - 8, y, fit(names.row(row), left - 14, 12), { size: 12, fill: ink, anchor: "end" });
       }
-      for (const column of labeledIndices(matrix.firstColumn, matrix.columns, size, spacing)) {
-        const x = left + (column - matrix.firstColumn + 0.5) * size;
-        const text = fit(names.column(column), rotated ? space : Math.max(size, spacing) - 4);
-        if (rotated) pen.text(x, top - 6, text, { size: 11, fill: ink, angle: -90 });
-        else pen.text(x, top - 12, text, { size: 11, fill: ink, anchor: "middle" });
+      for (const { text, x } of named) {
+        const style = { size: 11, fill: ink };
+        if (slanted) pen.text(x, top - 8, fit(text, MAX_NAME), { ...style, angle: -SLANT });
+        else pen.text(x, top - 12, text, { ...style, anchor: "middle" });
       }
       if (!showsCells) {
         const cellsPerPixel = Math.max(1, Math.floor(Math.max(matrix.rows, matrix.columns) / MAX_SIDE));
@@ -110,26 +130,34 @@ function fitSize({ rows, columns }: Matrix): [number, number] {
   return [Math.max(60, cell * columns), Math.max(60, cell * rows)];
 }
 
-const VERTICAL_SPACING = 14; // pixels between vertical names
+const SLANT = 60; // degrees, of names that are wider than their columns
+const SLANT_RADIANS = (SLANT * Math.PI) / 180;
+const SLANTED_SPACING = 16; // pixels between slanted names
+const MAX_NAME = 200; // pixels; longer names are shortened
+const LEGEND_WIDTH = 330; // pixels, at most
+
+function nameWidth(name: string, fontSize: number): number {
+  return Math.min(MAX_NAME, estimateWidth(name, fontSize));
+}
 
 /** The flow with the names of its columns. */
 export function flowFigure(
-  layout: Layout,
+  original: Layout,
   data: FlowData,
   headings: Heading[],
-  { title, block, masked }: { title: string; block: string; masked?: string | undefined },
+  names: { title: string; block: string; feedforward: string; legend: Messages["legend"]; masked: boolean },
   theme: Theme,
 ): Figure {
-  const [header, footer] = [40, 30];
-  const top = layout.top + header;
-  const shifted = { ...layout, top, height: layout.height + header + footer };
-  const range = attentionColorRange(layout, data);
+  const [margin, header, footer] = [24, 48, 38];
+  const layout = moveLayout(original, margin, header);
+  const { top } = layout;
+  const [width, height] = [original.width + 2 * margin, original.height + header + footer];
   return {
-    width: shifted.width,
-    height: shifted.height,
+    width,
+    height,
     paint(pen) {
-      paintFlow(pen, shifted, data, theme);
-      pen.text(2, 14, title, { size: 14, fill: INK[theme], weight: 650 });
+      paintFlow(pen, { ...layout, width, height }, data, theme);
+      pen.text(margin, 22, names.title, { size: 14, fill: INK[theme], weight: 650 });
       for (const { column, text, outer = false, role } of headings) {
         const { x, width } = layout.columns[column];
         if (width === 0) continue;
@@ -143,15 +171,56 @@ export function flowFigure(
       if (layout.block) {
         const { x, width } = layout.block;
         const fill = PALETTES[theme].roles.attention.positive;
-        pen.text(x, top - 42, block, { size: OUTER_FONT_SIZE, fill, weight: 620 });
-        pen.frame(x - 12, top - 28, width + 22, layout.height - layout.top + 24, MUTED[theme], 10, 1);
+        pen.text(x, top - 42, names.block, { size: OUTER_FONT_SIZE, fill, weight: 620 });
+        pen.frame(x - 12, top - 28, width + 22, original.height - original.top + 24, MUTED[theme], 10, 1);
       }
-      if (range) {
-        const { x } = layout.columns.attention;
-        paintLegend(pen, x, shifted.height - 14, range, "attention", theme, INK[theme], masked);
-      }
+      paintFlowLegend(pen, layout, data, margin, height - 20, names, theme);
     },
   };
+}
+
+function moveLayout(layout: Layout, right: number, down: number): Layout {
+  const columns = { ...layout.columns };
+  for (const column of Object.values(columns)) columns[column.name] = { ...column, x: column.x + right };
+  const block = layout.block && { ...layout.block, x: layout.block.x + right };
+  return { ...layout, columns, block, end: layout.end + right, top: layout.top + down };
+}
+
+/** The same legend as below the flow on the page. */
+function paintFlowLegend(
+  pen: Pen,
+  layout: Layout,
+  data: FlowData,
+  x: number,
+  y: number,
+  { feedforward, legend, masked }: { feedforward: string; legend: Messages["legend"]; masked: boolean },
+  theme: Theme,
+): void {
+  const style = { size: 11, fill: INK[theme] };
+  const { roles } = PALETTES[theme];
+  const write = (text: string) => {
+    pen.text(x, y, text, style);
+    x += estimateWidth(text, style.size) + 10;
+  };
+  const range = attentionColorRange(layout, data);
+  if (range) {
+    write(legend.weights);
+    const name = masked ? legend.masked : undefined;
+    x = paintLegend(pen, x, y, range, "attention", theme, style.fill, { masked: name }) + 30;
+  }
+  write(legend.others);
+  const ends: [string, string] = [legend.negative, legend.positive];
+  const signed = { ...UNIT_RANGE, negative: true };
+  x = paintLegend(pen, x, y, signed, "residual", theme, style.fill, { ends }) + 30;
+  if (data.streams.length === 0 || layout.columns.blocks.width === 0) return;
+  for (const [name, role] of [
+    [legend.weights, "attention"],
+    [feedforward, "feedforward"],
+  ] as const) {
+    pen.rect(x, y - 3, 20, 6, roles[role].positive);
+    x += 26;
+    write(`+ ${name}`);
+  }
 }
 
 /** The attention patterns of all heads, placed as on the page. */
@@ -179,7 +248,7 @@ export function headsFigure(
         const size = Math.min(9, side / 2.4);
         pen.text(x + side / 2, y + side + 6, tile.name, { size, fill: MUTED[theme], anchor: "middle" });
       }
-      paintLegend(pen, 12, this.height - 14, UNIT_RANGE, "attention", theme, INK[theme], masked);
+      paintLegend(pen, 12, this.height - 14, UNIT_RANGE, "attention", theme, INK[theme], { masked });
     },
   };
 }
@@ -190,11 +259,15 @@ export interface Bar {
   labels: string[]; // the numbers beside it
 }
 
-/** A bar chart; the sign decides the color. */
-export function barsFigure(bars: Bar[], title: string, theme: Theme): Figure {
+/** A bar chart; negative bars have another color and point the other way. `full` is the number that fills the width:
+ * the largest by default. */
+export function barsFigure(bars: Bar[], title: string, theme: Theme, full?: number): Figure {
   const [top, rowHeight, barWidth, labelWidth] = [40, 24, 240, 58];
   const left = Math.max(130, ...bars.map(({ name }) => 7 * name.length + 24));
-  const largest = Math.max(1e-9, ...bars.map(({ size }) => Math.abs(size)));
+  const sizes = bars.map(({ size }) => size);
+  const [lowest, highest] = [Math.min(0, ...sizes), full ?? Math.max(0, ...sizes)];
+  const unit = barWidth / Math.max(1e-9, highest - lowest);
+  const zero = left - lowest * unit;
   const { attention, feedforward } = PALETTES[theme].roles;
   return {
     width: Math.max(8 * title.length + 24, left + barWidth + labelWidth * (bars[0]?.labels.length ?? 1) + 14),
@@ -207,7 +280,8 @@ export function barsFigure(bars: Bar[], title: string, theme: Theme): Figure {
         const weight = i === 0 ? 700 : 420;
         pen.text(left - 10, y, name, { size: 13, fill: INK[theme], anchor: "end", weight });
         const fill = (size < 0 ? feedforward : attention).positive;
-        pen.rect(left, y - 8, Math.max(2, (barWidth * Math.abs(size)) / largest), 16, fill, 3);
+        const length = Math.max(2, unit * Math.abs(size));
+        pen.rect(size < 0 ? zero - length : zero, y - 8, length, 16, fill, 3);
         labels.forEach((number, k) => {
           const style = { size: 12, fill: MUTED[theme], anchor: "end" } as const;
           pen.text(left + barWidth + labelWidth * (k + 1), y, number, style);

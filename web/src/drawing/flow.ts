@@ -1,6 +1,7 @@
 /** Paints the flow: all columns for one block and one head. */
 
 import type { Area, Role } from "../model/sites";
+import { paintBlocks } from "./blocks";
 import { colorScale, PALETTES, type Theme } from "./colors";
 import { type ColorRange, colorRangeOf } from "./legend";
 import { attentionCell, type Column, type ColumnName, type Hit, type Layout, rowY } from "../layout/columns";
@@ -10,13 +11,13 @@ import { tokenLabel } from "../messages/format.svelte";
 import type { Pen } from "./pen";
 import type { PartName } from "../model/steps";
 
-export const SHORT_TEXT = 32; // tokens: in longer texts no attention weight is near 1
+export const SHORT_TEXT = 32; // tokens: in longer texts, most attention weights are far below 1
 
 export interface FlowData {
   tokens: string[];
   row: number; // the selected token
   attended: number | null; // the token to frame in its row of attention weights
-  pointed?: Hit | null; // what is at the pointer; its cell is framed instead
+  pointed?: Hit | null; // what is under the pointer; its cell is framed instead
   block: number;
   part: PartName;
   embedding?: Matrix | undefined;
@@ -28,8 +29,10 @@ export interface FlowData {
   normed2?: Matrix | undefined;
   hidden?: Matrix | undefined;
   final?: Matrix | undefined;
-  streams: Matrix[];
+  streams: Matrix[]; // for each block, the norms of its input, attention and feed-forward
+  lens: string[]; // the token that the logit lens reads after each block
   sites: Partial<Record<ColumnName, string>>; // the site that each column shows
+  isSilent: boolean; // whether an edit keeps the head from writing to the selected token
   highlighted: Area[]; // the inputs of the explained number
   visible: VisibleColumns;
 }
@@ -98,7 +101,7 @@ function paintTokens(
   const { tokens } = layout.columns;
   const size = Math.min(14, layout.rowHeight - 1);
   for (const row of rows)
-    pen.text(2, rowY(layout, row), String(row), { size: Math.min(11, size), fill: muted });
+    pen.text(tokens.x + 2, rowY(layout, row), String(row), { size: Math.min(11, size), fill: muted });
   const maxLength = Math.floor((tokens.width - 30) / (size * 0.56));
   for (const row of rows) {
     const label = tokenLabel(data.tokens[row] ?? "");
@@ -108,7 +111,8 @@ function paintTokens(
   }
 }
 
-function stripeHeight(layout: Layout): number {
+/** The height of a row of cells. */
+export function stripeHeight(layout: Layout): number {
   return Math.min(layout.rowHeight - 2, 16);
 }
 
@@ -138,12 +142,12 @@ function paintStripes(
   });
 }
 
-/** The attention of the selected token: a curve from each token's value, as frameWidth as its weight. */
+/** The attention of the selected token: a curve from each token's value, as wide as its weight. */
 function paintAttentionCurves(pen: Pen, layout: Layout, data: FlowData, theme: Theme): void {
   const { lane } = layout.columns;
   const color = PALETTES[theme].roles.value.positive;
   const weights = data.weights!.row(data.row);
-  if (data.row < layout.first || data.row >= layout.first + layout.count) return;
+  if (data.isSilent || data.row < layout.first || data.row >= layout.first + layout.count) return;
   weights.forEach((weight, attended) => {
     if (weight < 0.01 || attended < layout.first || attended >= layout.first + layout.count) return;
     const thickness = Math.max(0.75, weight * Math.min(14, layout.rowHeight));
@@ -177,7 +181,7 @@ function paintAttention(pen: Pen, layout: Layout, data: FlowData, rows: number[]
   if (data.attended !== null && !data.pointed) paintFrame(pen, layout, data.row, data.attended, ink);
 }
 
-const MIN_NAMED = { width: 6, height: 14 }; // pixels: the names of smaller cells would be too small
+const MIN_NAMED = { width: 6, height: 11 }; // pixels: the names of smaller cells would be too small
 
 /** The name of each column, beside its topmost cell: the masked future leaves room for it there. */
 function paintColumnNames(
@@ -231,7 +235,7 @@ function paintFrame(pen: Pen, layout: Layout, row: number, attended: number, ink
   pen.frame(x - 1, rowY(layout, row) - height / 2 - 1, count * width - gap + 2, height + 2, ink, 3, 1.75);
 }
 
-/** Frames the cell at the pointer. */
+/** Frames the cell under the pointer. */
 function paintPointed(pen: Pen, layout: Layout, data: FlowData, pointed: Hit, ink: string): void {
   if (pointed.attended !== null && data.weights)
     return paintFrame(pen, layout, pointed.row, pointed.attended, ink);
@@ -303,26 +307,4 @@ function paintHighlight(pen: Pen, layout: Layout, data: FlowData, area: Area, in
   const half = Math.min(layout.rowHeight, 20) / 2;
   const top = rowY(layout, from) - half;
   pen.frame(x - 2, top, frameWidth + 3, rowY(layout, to - 1) + half - top, ink, 4, 1.5);
-}
-
-/** For each block and token, the norm of the block's update relative to its input. Frames the current block. */
-function paintBlocks(pen: Pen, layout: Layout, data: FlowData, rows: number[], theme: Theme): void {
-  const { blocks } = layout.columns;
-  const count = data.streams.length;
-  if (count === 0 || blocks.width === 0) return;
-  const width = blocks.width / count;
-  const scale = colorScale("residual", theme);
-  const height = Math.min(layout.rowHeight - 3, 12, Math.max(5, 1.6 * width));
-  for (const row of rows)
-    pen.rect(blocks.x - 0.5, rowY(layout, row) - height / 2, blocks.width, height, PALETTES[theme].paper);
-  data.streams.forEach((norms, block) => {
-    for (const row of rows) {
-      const update = Math.hypot(norms.at(1, row), norms.at(2, row)) / norms.at(0, row);
-      const x = blocks.x + block * width;
-      pen.rect(x, rowY(layout, row) - height / 2, Math.max(1, width - 1.5), height, scale(update, 1.2), 1.5);
-    }
-  });
-  const ink = theme === "light" ? "#7a49d0" : "#b797ff";
-  const y = rowY(layout, rows[0]!) - layout.rowHeight / 2;
-  pen.frame(blocks.x + data.block * width - 1.5, y, width + 1.5, layout.rowHeight * rows.length, ink, 3, 1.5);
 }

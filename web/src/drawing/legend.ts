@@ -9,8 +9,8 @@ import type { Pen } from "./pen";
 export interface ColorRange {
   peak: number; // the number with the strongest color
   over: boolean; // whether some numbers are larger
-  under: boolean; // whether some are below −peak
-  negative: boolean; // whether some are below zero
+  under: boolean; // whether some numbers are below −peak
+  negative: boolean; // whether some numbers are below zero
 }
 
 /** The color range of these numbers. */
@@ -40,7 +40,7 @@ export function mergeColorRanges(peak: number, ranges: ColorRange[]): ColorRange
 /** The range of probabilities. */
 export const UNIT_RANGE: ColorRange = { peak: 1, over: false, under: false, negative: false };
 
-/** The labels at both range. */
+/** The labels at both ends of the range. */
 export function rangeLabels({ peak, over, under, negative }: ColorRange): [string, string] {
   const size = peak > 0 && peak < 0.095 ? localizeDecimal(peak.toPrecision(1)) : short(peak);
   const low = under ? `≤ −${size}` : `−${size}`;
@@ -56,7 +56,12 @@ export function legendSteps({ negative }: ColorRange): number[] {
 
 const STEP_WIDTH = 14; // pixels
 
-/** The legend in a figure, with a sample of the masked cells if they have a name. */
+interface LegendNames {
+  masked?: string | undefined; // the name of the masked cells, if there are any
+  ends?: [string, string]; // the names of both ends, instead of their numbers
+}
+
+/** The legend in a figure. Returns where it ends. */
 export function paintLegend(
   pen: Pen,
   x: number,
@@ -65,19 +70,22 @@ export function paintLegend(
   role: Role,
   theme: Theme,
   ink: string,
-  masked?: string,
-): void {
+  { masked, ends = rangeLabels(range) }: LegendNames = {},
+): number {
   const scale = colorScale(role, theme);
-  const [low, high] = rangeLabels(range);
+  const [low, high] = ends;
   const steps = legendSteps(range);
-  const start = x + 7 * low.length + 6;
+  const start = x + estimateWidth(low, 11) + 6;
   const style = { size: 11, fill: ink };
   pen.text(start - 6, y, low, { ...style, anchor: "end" });
   steps.forEach((step, i) => pen.rect(start + i * STEP_WIDTH, y - 6, STEP_WIDTH, 12, scale(step, 1)));
   const end = start + steps.length * STEP_WIDTH + 6;
   pen.text(end, y, high, style);
-  if (masked === undefined) return;
-  const sample = end + estimateWidth(high, style.size) + 16;
+  const highEnd = end + estimateWidth(high, style.size);
+  if (masked === undefined) return highEnd;
+  const sample = highEnd + 16;
+  const maskedStart = sample + 1.5 * STEP_WIDTH + 6;
   pen.hatch(sample, y - 6, 1.5 * STEP_WIDTH, 12, PALETTES[theme].masked);
-  pen.text(sample + 1.5 * STEP_WIDTH + 6, y, masked, style);
+  pen.text(maskedStart, y, masked, style);
+  return maskedStart + estimateWidth(masked, style.size);
 }

@@ -15,7 +15,7 @@ export function matrixImage(matrix: Matrix, role: Role, theme: Theme, peak: numb
 }
 
 /**
- * Many attention patterns of one size in one image, and their positions: much faster than an image for each.
+ * Many attention patterns of the same size in one image, and their positions: much faster than one image each.
  * If they are causal, the future is transparent.
  */
 export function spriteSheet(

@@ -49,13 +49,14 @@ export interface Pen {
   image(x: number, y: number, width: number, height: number, image: HTMLCanvasElement): void;
 }
 
-const FONT_FAMILY = "Inter Variable, system-ui, sans-serif";
+// Inter Variable is the page's font. Where it is missing, an installed Inter or a similar font replaces it.
+const FONT_FAMILY = "'Inter Variable', Inter, 'Helvetica Neue', Helvetica, Arial, sans-serif";
 
 export class CanvasPen implements Pen {
   #fill = ""; // the last values set: assigning them is slow, because the browser parses them
   #font = "";
 
-  constructor(readonly context: CanvasRenderingContext2D) {}
+  constructor(readonly context: CanvasRenderingContext2D | OffscreenCanvasRenderingContext2D) {}
 
   #patterns = new Map<string, CanvasPattern>(); // by color
 
@@ -86,7 +87,7 @@ export class CanvasPen implements Pen {
     this.#fillRect(x, y, width, height, radius);
   }
 
-  /** A tile in the screen's resolution, so that its lines are sharp. */
+  /** A tile at the screen's resolution, so that its lines are sharp. */
   #makePattern({ background, line }: Hatch): CanvasPattern {
     const scale = this.context.getTransform().a;
     const side = Math.max(4, Math.round(HATCH_SPACING * scale));
@@ -274,11 +275,14 @@ export class SvgPen implements Pen {
     this.#add("image", { ...position, "image-rendering": "pixelated", href });
   }
 
-  finish(width: number, height: number): string {
+  /** `font` is a data URL of the page's font, if it is to be embedded. */
+  finish(width: number, height: number, font?: string): string {
     const viewBox = `0 0 ${r(width)} ${r(height)}`;
     const start = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="${viewBox}" font-family="${FONT_FAMILY}">`;
     const patterns = [...this.#patterns.values()].join("");
     const parts = patterns === "" ? this.#parts : [`<defs>${patterns}</defs>`, ...this.#parts];
+    const face = `@font-face{font-family:'Inter Variable';font-weight:100 900;src:url(${font})}`;
+    if (font !== undefined) parts.unshift(`<style>${face}</style>`);
     return `${start}\n${parts.join("\n")}\n</svg>\n`;
   }
 

@@ -1,4 +1,4 @@
-/** Figures for export from SVG elements of the page. */
+/** Makes figures for export from SVG elements on the page. */
 
 import { PALETTES, type Theme } from "./colors";
 import type { Pen } from "./pen";
@@ -13,7 +13,7 @@ export interface Note {
 const [MARGIN, TITLE_HEIGHT, LINE_HEIGHT] = [12, 36, 17];
 const CHARACTER_WIDTH = 6.4; // approximate width of a character, in pixels
 
-/** Drawings below each other, each with the caption of its figure, and notes for all of them. */
+/** The drawings, one below another, each with the caption of its figure, and notes for all of them. */
 export function svgFigure(
   drawings: SVGSVGElement[],
   { title, notes = [] }: { title: string; notes?: Note[] },
@@ -41,7 +41,7 @@ export function svgFigure(
       pen.text(MARGIN, 18, title, { size: 14, fill: INK[theme], weight: 650 });
       for (const { svg, caption, top } of positioned) {
         caption.forEach((line, i) => pen.text(MARGIN, top + LINE_HEIGHT * (i + 0.5), line, muted));
-        paintSvg(pen, svg, MARGIN, top + LINE_HEIGHT * caption.length);
+        inTheme(theme, svg, () => paintSvg(pen, svg, MARGIN, top + LINE_HEIGHT * caption.length));
       }
       lines.forEach(({ line, color }, i) => {
         const y = bodyEnd + LINE_HEIGHT * (i + 0.5);
@@ -61,6 +61,16 @@ function wrap(text: string, maxLength: number): string[] {
     else lines.push(word);
   }
   return lines;
+}
+
+/** Runs `paint` with the page's styles in this theme. Nothing is drawn on screen in between. */
+function inTheme(theme: Theme, element: Element, paint: () => void): void {
+  const root = element.getRootNode();
+  const host = root instanceof ShadowRoot ? (root.host as HTMLElement) : document.documentElement;
+  const before = host.dataset.theme;
+  host.dataset.theme = theme;
+  paint();
+  host.dataset.theme = before;
 }
 
 /** Paints the shapes of an SVG element with their computed styles. */

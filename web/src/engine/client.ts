@@ -4,11 +4,13 @@ import { Matrix, decodeMatrices } from "../model/matrix";
 import { type Area, isVector, isWeight } from "../model/sites";
 import type {
   Attribution,
+  Examples,
   HeadScores,
   Lab,
   LabResponse,
   Model,
   ModelInput,
+  Opening,
   PullState,
   RunRequest,
   Schemas,
@@ -59,7 +61,7 @@ export class ApiClient {
     return (await this.#request("GET", "/api/runs")).json();
   }
 
-  /** The metrics of a run, from the step after `after` on. */
+  /** The metrics of a run's steps after step `after`. */
   async runMetrics(name: string, after: number): Promise<Schemas["RunMetrics"]> {
     const path = `/api/runs/${encodeURIComponent(name)}/metrics?after=${after}`;
     return (await this.#request("GET", path)).json();
@@ -82,11 +84,21 @@ export class ApiClient {
     return (await this.#request("POST", "/api/heads", { model }, signal)).json();
   }
 
+  /** Texts to try the model on. */
+  async examples(model: string): Promise<Examples> {
+    return (await this.#request("POST", "/api/examples", { model })).json();
+  }
+
+  /** A text that shows what the model has learned, and a head with a clear role in it. */
+  async opening(model: string): Promise<Opening> {
+    return (await this.#request("POST", "/api/opening", { model })).json();
+  }
+
   async tokens(model: string, text: string, signal?: AbortSignal): Promise<Schemas["TokensResponse"]> {
     return (await this.#request("POST", "/api/tokens", { model, text }, signal)).json();
   }
 
-  /** The texts of token ids. */
+  /** The text of each token id. */
   async words(model: string, ids: number[]): Promise<string[]> {
     const body = { model, ids } satisfies Schemas["TokenTextsRequest"];
     const response = await this.#request("POST", "/api/words", body);
@@ -128,7 +140,7 @@ export class ApiClient {
     );
   }
 
-  /** For each block a 3×T matrix of norms: of its input and of the updates by attention and feed-forward. */
+  /** For each block, a 3×T matrix of norms: its input, attention update and feed-forward update. */
   async streams(input: ModelInput, signal?: AbortSignal): Promise<Matrix[]> {
     const [{ values, shape }] = (await this.#matrices("/api/streams", input, signal)) as [
       { values: Float32Array; shape: [number, number, number] },

@@ -9,7 +9,7 @@ export interface Problem {
   message: string; // in English, as the server sends it
   status: number; // 0 if the server could not be reached, -1 if the error is not the server's
   code: string;
-  values: Values; // that the message was formatted with
+  values: Values; // the values in the message
 }
 
 export function toProblem(reason: unknown): Problem {

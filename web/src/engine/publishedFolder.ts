@@ -1,4 +1,4 @@
-/** A published folder: several texts recorded beforehand, each fetched when it is chosen. */
+/** A published folder: several precomputed texts, each fetched when it is chosen. */
 
 import type { PartName } from "../model/steps";
 import type { Fetch } from "./client";
@@ -17,7 +17,7 @@ export interface FolderIndex {
   labs: boolean;
 }
 
-/** A text's file. `beside` holds the answers that compare it with each of the other texts. */
+/** A text's file. `beside` holds the responses for comparing it with each of the other texts. */
 type TextContents = SavedContents & { beside: SavedContents["exchanges"][] };
 
 interface Labs {
@@ -32,7 +32,7 @@ export class PublishedFolder implements OfflineSource {
   readonly hasFlow = true;
   readonly views: readonly ViewName[];
   readonly texts: readonly string[];
-  #pending = new Map<number, Promise<SavedFile>>(); // by the text's number; kept after loading
+  #pending = new Map<number, Promise<SavedFile>>(); // by the text's index; kept after loading
   #loaded = new Map<number, SavedFile>();
   #labs: Promise<Labs> | null = null;
 
@@ -60,7 +60,7 @@ export class PublishedFolder implements OfflineSource {
     return this.#loadedText(input)?.nextWords() ?? [];
   }
 
-  /** The same parts are saved of every text. */
+  /** Every text was saved with the same parts, so any loaded one can tell. */
   canShow(place: { block: number; head: number; part: PartName }): boolean {
     return this.#anyText?.canShow(place) ?? true;
   }
@@ -109,7 +109,7 @@ export class PublishedFolder implements OfflineSource {
     return this.#loaded.get(this.#find(input));
   }
 
-  /** The number of the text that an input names, or -1. */
+  /** The index of the text that an input names, or -1. */
   #find({ text }: Partial<ModelInput>): number {
     if (text === undefined) return -1;
     if (typeof text === "string") return this.texts.indexOf(text);

@@ -1,4 +1,4 @@
-/** A saved file: answers the page's requests from what was recorded in it. */
+/** A saved file, which answers the page's requests with the responses it contains. */
 
 import type { PartName } from "../model/steps";
 import type { Span } from "../model/sites";
@@ -17,19 +17,20 @@ export interface SavedContents {
   blocks: number[];
   ends: boolean; // whether embedding and final norm are saved
   edits: number; // how many edits were made in Python
-  tokens: number[]; // ids of the next tokens that can be asked about
-  lens: string[][]; // the logit lens' most likely token, by block and position
+  tokens: number[]; // ids of the next tokens that can be explained
+  lens: string[][]; // the most likely token in the logit lens, by block and position
   exchanges: { path: string; request: object; response: unknown }[];
   sides: [SavedTextHeader] | [SavedTextHeader, SavedTextHeader]; // the second one is compared with the first
 }
 
-/** The body of a request, as far as it selects what was saved. */
+/** The fields of a request's body that select what was saved. */
 interface RequestBody {
   model?: string;
   text?: string | number[];
   reads?: { site?: string; weight?: string; rows?: Span; columns?: Span }[];
   blocks?: Span;
   token?: number;
+  rows?: Span;
 }
 
 export class SavedFile implements OfflineSource {
@@ -106,7 +107,7 @@ export class SavedFile implements OfflineSource {
       case "/api/trace":
         return Response.json(text.header.trace);
       case "/api/lens":
-        return Response.json({ tokens: this.#lens(request.token ?? -1) });
+        return Response.json({ tokens: this.#lens(request.token ?? -1, request.rows) });
       case "/api/sites":
         return matrixResponse(
           request.reads!.map(({ site, weight, rows, columns }) =>
@@ -133,19 +134,24 @@ export class SavedFile implements OfflineSource {
     return this.#texts.find(({ header }, i) => i > 0 && header.text === text) ?? this.#texts[0]!;
   }
 
-  /** The logit lens: the most likely token at each block and position, and the probability of the chosen one. */
-  #lens(token: number): LensToken[][] {
+  /** The logit lens: the most likely token at each block and position, and the probability of the chosen one.
+   * For a long text, only the last positions are saved. */
+  #lens(token: number, span?: Span): LensToken[][] {
     const { lens, tokens } = this.contents;
     const { values, shape } = this.#texts[0]!.get("lens", [0, 0, 0]); // block × (likeliest, tokens…) × position
     const [, kinds, rows] = shape as [number, number, number];
     const at = (block: number, kind: number, row: number) => values[(block * kinds + kind) * rows + row]!;
     const chosen = tokens.indexOf(token);
+    const firstSaved = this.ids.length - rows;
+    const [start, end] = (span ?? [firstSaved, this.ids.length]).map((row) => Math.max(0, row - firstSaved));
     return lens.map((texts, block) =>
-      texts.map((text, row) => ({
-        text,
-        probability: at(block, 0, row),
-        chosen: chosen < 0 ? null : at(block, 1 + chosen, row),
-      })),
+      texts
+        .map((text, row) => ({
+          text,
+          probability: at(block, 0, row),
+          chosen: chosen < 0 ? null : at(block, 1 + chosen, row),
+        }))
+        .slice(start, end),
     );
   }
 }

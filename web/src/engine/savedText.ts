@@ -1,5 +1,5 @@
 /** One text of a saved file: its saved matrices, and those that the page recomputes from them. Numbers that were
- * neither saved nor can be recomputed are NaN. */
+ * not saved and cannot be recomputed are NaN. */
 
 import { derive } from "../model/derivation";
 import { evaluate } from "../model/evaluation";
@@ -7,7 +7,7 @@ import { Matrix } from "../model/matrix";
 import { type Area, isOverVocabulary, isWeight, parseSite, siteShape } from "../model/sites";
 import type { Config, Model, TraceResponse } from "./types";
 
-/** The part of a saved text that is JSON: its matrices are stored in this order after it. */
+/** The JSON part of a saved text. The matrices are stored after it, in this order. */
 export interface SavedTextHeader {
   text: string;
   details: Model;
@@ -30,7 +30,7 @@ export interface Tensor {
 export class SavedText {
   readonly config: Config;
   readonly ids: number[];
-  readonly count: number; // of all saved numbers
+  readonly count: number; // how many numbers were saved
   #saved: ReadonlyMap<string, Tensor>;
   #matrices = new Map<string, Matrix | null>();
   #computable = new Map<string, boolean>();
@@ -98,10 +98,8 @@ export class SavedText {
     const can =
       !isWeight(name) &&
       !isOverVocabulary(parseSite(name).part) &&
-      // All numbers of a site have inputs of the same names, so the first one decides.
-      derive(config, ids, { name, row: 0, column: 0 }).inputs.every(
-        (area) => this.#saved.has(area.name) || this.#canCompute(area.name),
-      );
+      // All numbers of a site have inputs with the same names, so it is enough to check the first one.
+      derive(config, ids, { name, row: 0, column: 0 }).inputs.every((area) => this.has(area.name));
     this.#computable.set(name, can);
     return can;
   }
@@ -132,7 +130,7 @@ export class SavedText {
   }
 }
 
-/** Splits consecutive numbers, from `start` on, into the tensors that the headers describe. */
+/** Splits consecutive numbers, starting at `start`, into the tensors that the headers describe. */
 export function splitTensors(headers: MatrixHeader[], numbers: Float32Array, start = 0): Map<string, Tensor> {
   const tensors = new Map<string, Tensor>();
   for (const { name, shape, first } of headers) {

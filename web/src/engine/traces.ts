@@ -6,12 +6,12 @@ import type { Config, Edit, ModelInput, TraceResponse } from "./types";
 
 const CANDIDATES = 1000; // next tokens to request
 const MAX_TOKENS = 4096; // per request, the server's limit
-const MAX_SPECIAL_TOKENS = 8; // that a tokenizer may add before a text
+const MAX_SPECIAL_TOKENS = 8; // how many a tokenizer may add before a text
 
 export interface TraceResult {
   input: ModelInput;
   trace: TraceResponse;
-  dropped: number; // tokens that no longer fit into the context window
+  dropped: number; // how many tokens no longer fit in the context window
 }
 
 const windowSize = (config: Config) => Math.min(config.n_context, MAX_TOKENS);
@@ -42,7 +42,7 @@ export async function fetchTrace(
   }
 }
 
-/** Runs token ids of which the last was just appended. If the window is full, the first ones drop out. */
+/** Runs token ids, the last of which was just appended. If the window is full, the first ones are dropped. */
 export async function fetchAppended(
   api: ApiClient,
   { model, edits }: Pick<ModelInput, "model" | "edits">,

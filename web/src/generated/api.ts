@@ -295,7 +295,7 @@ export interface paths {
         put?: never;
         /**
          * Attribute
-         * @description Return what each component adds to a token's logit or to the difference of two, or to part of it.
+         * @description Return each component's contribution to a token's logit or to the difference of two, or to a part of it.
          */
         post: operations["attribute_api_attribute_post"];
         delete?: never;
@@ -400,6 +400,46 @@ export interface paths {
          *     The first request for a model takes several seconds.
          */
         post: operations["score_api_heads_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/examples": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Examples
+         * @description Return texts to try the model on, in the form its tokenizer encodes best.
+         */
+        post: operations["examples_api_examples_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/opening": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Opening
+         * @description Return a text that has one token per word and an uncertain continuation, and a head to look at.
+         */
+        post: operations["opening_api_opening_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -721,7 +761,7 @@ export interface components {
         };
         /**
          * AttributeRequest
-         * @description The contributions to a token's logit or to the difference of two logits, or to what a head adds to it.
+         * @description The contributions to a token's logit, to the difference between two logits, or to what a head adds to either.
          */
         AttributeRequest: {
             /**
@@ -753,7 +793,7 @@ export interface components {
             against?: number | null;
             /**
              * Position
-             * @description Counted from 0, or from the end with -1.
+             * @description Counted from 0, or from the end if negative.
              * @default -1
              */
             position?: number;
@@ -765,7 +805,7 @@ export interface components {
             through?: components["schemas"]["Hop"][];
             /**
              * Heads
-             * @description For this many of the largest heads, return the contribution of each token.
+             * @description Return the contribution of each token through this many of the heads that contribute most.
              * @default 12
              */
             heads?: number;
@@ -900,7 +940,7 @@ export interface components {
             seed?: number | null;
             /**
              * Stop
-             * @description End the text before this string. Of several strings, the first that occurs counts.
+             * @description End the text before this string. With several strings, the first to occur ends the text.
              */
             stop?: string | string[] | null;
             /**
@@ -911,7 +951,7 @@ export interface components {
             n?: number | null;
             /**
              * Regex
-             * @description Generate text that matches this regular expression as a whole. The syntax is that of Rust.
+             * @description Generate text that matches this regular expression as a whole. Uses Rust's regex syntax.
              * @example (yes|no)
              */
             regex?: string | null;
@@ -1129,7 +1169,7 @@ export interface components {
             seed?: number | null;
             /**
              * Stop
-             * @description End the text before this string. Of several strings, the first that occurs counts.
+             * @description End the text before this string. With several strings, the first to occur ends the text.
              */
             stop?: string | string[] | null;
             /**
@@ -1140,7 +1180,7 @@ export interface components {
             n?: number | null;
             /**
              * Regex
-             * @description Generate text that matches this regular expression as a whole. The syntax is that of Rust.
+             * @description Generate text that matches this regular expression as a whole. Uses Rust's regex syntax.
              * @example (yes|no)
              */
             regex?: string | null;
@@ -1191,7 +1231,7 @@ export interface components {
         };
         /**
          * Config
-         * @description The shape of a transformer. Zero selects the default that the comment gives.
+         * @description The shape of a transformer. Zero selects the default given in the comment.
          */
         Config: {
             /** N Vocab */
@@ -1362,7 +1402,7 @@ export interface components {
             text?: string | null;
             /**
              * At
-             * @description The positions to edit, counted from 0, or from the end with -1; all by default.
+             * @description The positions to edit, counted from 0, or from the end if negative; all by default.
              */
             at?: number[] | null;
             /**
@@ -1400,7 +1440,7 @@ export interface components {
             token: number;
             /**
              * Position
-             * @description Counted from 0, or from the end with -1.
+             * @description Counted from 0, or from the end if negative.
              * @default -1
              */
             position?: number;
@@ -1413,7 +1453,7 @@ export interface components {
             over?: "head" | "position";
             /**
              * Source
-             * @description Patch from this text, which has as many tokens; ablate to zero by default.
+             * @description Patch from this text, which must have the same number of tokens; zero-ablate by default.
              */
             source?: string | number[] | null;
             /**
@@ -1467,6 +1507,37 @@ export interface components {
          */
         ErrorResponse: {
             error: components["schemas"]["ErrorDetail"];
+        };
+        /**
+         * ExamplesRequest
+         * @description The model to find examples for.
+         */
+        ExamplesRequest: {
+            /**
+             * Model
+             * @description A model listed by /v1/models.
+             */
+            model: string;
+        };
+        /**
+         * ExamplesResponse
+         * @description Texts to try a model on, which its tokenizer encodes without unknown tokens.
+         *
+         *     A text starts with a space if the tokenizer then needs fewer tokens.
+         */
+        ExamplesResponse: {
+            /** Texts */
+            texts: string[];
+            /**
+             * Pairs
+             * @description Texts to compare.
+             */
+            pairs: [
+                string,
+                string
+            ][];
+            /** @description A word whose vectors to compare, if any. */
+            senses: components["schemas"]["WordSentences"] | null;
         };
         /**
          * HeadTokens
@@ -1607,7 +1678,7 @@ export interface components {
         };
         /**
          * LabRequest
-         * @description A lab by name; settings that are not given have their defaults.
+         * @description A lab by name; omitted settings take their default values.
          */
         LabRequest: {
             /**
@@ -1666,6 +1737,11 @@ export interface components {
             most: number | null;
             /** Choices */
             choices: string[];
+            /**
+             * Longest
+             * @description The maximum number of characters of free text; null for other settings.
+             */
+            longest: number | null;
         };
         /**
          * LabTable
@@ -1888,7 +1964,7 @@ export interface components {
             edits?: components["schemas"]["EditRequest"][];
             /**
              * Position
-             * @description Counted from 0, or from the end with -1.
+             * @description Counted from 0, or from the end if negative.
              * @default -1
              */
             position?: number;
@@ -1941,9 +2017,47 @@ export interface components {
         OpenRequest: {
             /**
              * Model
-             * @description A model listed by /api/models, or a snapshot of a run of /api/runs: NAME@STEP.
+             * @description A model listed by /api/models, or NAME@STEP, a snapshot of a run listed by /api/runs.
              */
             model: string;
+        };
+        /**
+         * OpeningRequest
+         * @description The model to find a text and a head for.
+         */
+        OpeningRequest: {
+            /**
+             * Model
+             * @description A model listed by /v1/models.
+             */
+            model: string;
+        };
+        /**
+         * OpeningResponse
+         * @description A text that shows what a model has learned, and the head with the clearest role in it.
+         */
+        OpeningResponse: {
+            /** Text */
+            text: string;
+            /**
+             * Position
+             * @description The token that attends; -1 for the last one.
+             */
+            position: number;
+            /** Block */
+            block: number;
+            /** Head */
+            head: number;
+            /**
+             * Role
+             * @description What the head attends to; null if no head has a clear role.
+             */
+            role: ("antecedent" | "induction" | "previous") | null;
+            /**
+             * Weight
+             * @description The mean attention weight that the head puts there.
+             */
+            weight: number;
         };
         /** Part */
         Part: {
@@ -2077,7 +2191,8 @@ export interface components {
          * @description How RoPE frequencies are scaled for a context longer than the one the model was first trained on.
          *
          *     `linear` divides every frequency by the factor. `llama3` divides only the low ones, which complete fewer
-         *     than `low_freq_factor` rounds within `original_context`; those above `high_freq_factor` rounds stay.
+         *     than `low_freq_factor` turns within `original_context`; those with more than `high_freq_factor` turns are
+         *     unchanged, and those in between are interpolated.
          */
         RopeScaling: {
             /**
@@ -2123,7 +2238,7 @@ export interface components {
             steps_done: number;
             /**
              * Steps Planned
-             * @description An estimate if the run is limited in minutes.
+             * @description An estimate if the run is limited by time.
              * @default 0
              */
             steps_planned: number;
@@ -2214,7 +2329,7 @@ export interface components {
         };
         /**
          * RunMetrics
-         * @description A run and its steps. Many steps are thinned out evenly, keeping all with a validation loss.
+         * @description A run and its steps. Long runs are thinned out evenly, keeping all steps with a validation loss.
          */
         RunMetrics: {
             run: components["schemas"]["RunDetails"];
@@ -2222,7 +2337,7 @@ export interface components {
             steps: components["schemas"]["RunStep"][];
             /**
              * Tokens Per Second
-             * @description Over the last seconds; null if the run is not training, or on the first request.
+             * @description Over the last few seconds; null if the run is not training, or on the first request.
              */
             tokens_per_second: number | null;
         };
@@ -2233,7 +2348,7 @@ export interface components {
         RunRequest: {
             /**
              * Name
-             * @description A name that is not taken yet, of letters, digits, dots, dashes and underscores.
+             * @description A name that is not taken yet, made up of letters, digits, dots, dashes and underscores.
              */
             name: string;
             /**
@@ -2249,7 +2364,7 @@ export interface components {
             text_name?: string;
             /**
              * Minutes
-             * @description Three, if neither minutes nor steps are given.
+             * @description 3 by default, unless steps is given.
              */
             minutes?: number | null;
             /** Steps */
@@ -2271,6 +2386,20 @@ export interface components {
             width?: number | null;
             /** Context */
             context?: number | null;
+            /** Batch */
+            batch?: number | null;
+            /** Tokenizer */
+            tokenizer?: ("char" | "byte" | "bpe" | "word") | null;
+            /**
+             * Vocab
+             * @description Vocabulary size of a bpe or word tokenizer.
+             */
+            vocab?: number | null;
+            /**
+             * Seed
+             * @default 0
+             */
+            seed?: number;
             /**
              * Snapshots
              * @description The number of snapshots of the model, at increasing intervals.
@@ -2658,7 +2787,7 @@ export interface components {
         };
         /**
          * WhyRequest
-         * @description The contributions to a head's attention score of a query and a key position.
+         * @description The contributions to a head's attention score between a query and a key position.
          */
         WhyRequest: {
             /**
@@ -2684,12 +2813,12 @@ export interface components {
             head: number;
             /**
              * Query Position
-             * @description Counted from 0, or from the end with -1.
+             * @description Counted from 0, or from the end if negative.
              */
             query_position: number;
             /**
              * Key Position
-             * @description Counted from 0, or from the end with -1.
+             * @description Counted from 0, or from the end if negative.
              */
             key_position: number;
             /**
@@ -2712,6 +2841,16 @@ export interface components {
             key: components["schemas"]["Part"][];
             /** Pairs */
             pairs: components["schemas"]["PartPair"][];
+        };
+        /**
+         * WordSentences
+         * @description A word in several sentences.
+         */
+        WordSentences: {
+            /** Word */
+            word: string;
+            /** Sentences */
+            sentences: string[];
         };
         /** ChatChunkChoice */
         ChatChunkChoice: {
@@ -2971,7 +3110,6 @@ export interface operations {
             /** @description The model could not be loaded. */
             503: {
                 headers: {
-                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -2993,7 +3131,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description With `stream`, server-sent events: each is `data: ` followed by a Completion as JSON, or by a ErrorResponse if generation fails; the last is `data: [DONE]`. */
+            /** @description With `stream`, server-sent events: each is `data: ` followed by a Completion as JSON, or by an ErrorResponse if generation fails; the last is `data: [DONE]`. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3091,7 +3229,6 @@ export interface operations {
             /** @description The model could not be loaded. */
             503: {
                 headers: {
-                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3113,7 +3250,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description With `stream`, server-sent events: each is `data: ` followed by a ChatChunk as JSON, or by a ErrorResponse if generation fails; the last is `data: [DONE]`. */
+            /** @description With `stream`, server-sent events: each is `data: ` followed by a ChatChunk as JSON, or by an ErrorResponse if generation fails; the last is `data: [DONE]`. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3211,7 +3348,6 @@ export interface operations {
             /** @description The model could not be loaded. */
             503: {
                 headers: {
-                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3328,7 +3464,6 @@ export interface operations {
             /** @description The model could not be loaded. */
             503: {
                 headers: {
-                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3445,7 +3580,6 @@ export interface operations {
             /** @description The model could not be loaded. */
             503: {
                 headers: {
-                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3562,7 +3696,6 @@ export interface operations {
             /** @description The model could not be loaded. */
             503: {
                 headers: {
-                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3682,7 +3815,6 @@ export interface operations {
             /** @description The model could not be loaded. */
             503: {
                 headers: {
-                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3802,7 +3934,6 @@ export interface operations {
             /** @description The model could not be loaded. */
             503: {
                 headers: {
-                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3921,7 +4052,6 @@ export interface operations {
             /** @description The model could not be loaded. */
             503: {
                 headers: {
-                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4040,7 +4170,6 @@ export interface operations {
             /** @description The model could not be loaded. */
             503: {
                 headers: {
-                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4159,7 +4288,6 @@ export interface operations {
             /** @description The model could not be loaded. */
             503: {
                 headers: {
-                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4276,7 +4404,6 @@ export interface operations {
             /** @description The model could not be loaded. */
             503: {
                 headers: {
-                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4393,7 +4520,6 @@ export interface operations {
             /** @description The model could not be loaded. */
             503: {
                 headers: {
-                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4510,7 +4636,6 @@ export interface operations {
             /** @description The model could not be loaded. */
             503: {
                 headers: {
-                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4627,7 +4752,6 @@ export interface operations {
             /** @description The model could not be loaded. */
             503: {
                 headers: {
-                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4744,7 +4868,6 @@ export interface operations {
             /** @description The model could not be loaded. */
             503: {
                 headers: {
-                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4861,7 +4984,6 @@ export interface operations {
             /** @description The model could not be loaded. */
             503: {
                 headers: {
-                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4978,7 +5100,6 @@ export interface operations {
             /** @description The model could not be loaded. */
             503: {
                 headers: {
-                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5095,7 +5216,238 @@ export interface operations {
             /** @description The model could not be loaded. */
             503: {
                 headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    examples_api_examples_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ExamplesRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExamplesResponse"];
+                };
+            };
+            /** @description The request is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The token is missing or invalid. */
+            401: {
+                headers: {
+                    "WWW-Authenticate": "Bearer";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The Host or the Origin is not allowed. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The model does not exist. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The body did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The body is compressed, or its content type is not JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The server is busy; retry later. */
+            429: {
+                headers: {
                     "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description Internal server error. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The model could not be loaded. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    opening_api_opening_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["OpeningRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpeningResponse"];
+                };
+            };
+            /** @description The request is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The token is missing or invalid. */
+            401: {
+                headers: {
+                    "WWW-Authenticate": "Bearer";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The Host or the Origin is not allowed. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The model does not exist. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The body did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The body is compressed, or its content type is not JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The server is busy; retry later. */
+            429: {
+                headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description Internal server error. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The model could not be loaded. */
+            503: {
+                headers: {
                     [name: string]: unknown;
                 };
                 content: {
@@ -5306,7 +5658,6 @@ export interface operations {
             /** @description The model could not be loaded. */
             503: {
                 headers: {
-                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5517,7 +5868,6 @@ export interface operations {
             /** @description The model could not be loaded. */
             503: {
                 headers: {
-                    "Retry-After": components["headers"]["RetryAfter"];
                     [name: string]: unknown;
                 };
                 content: {

@@ -27,7 +27,7 @@ export interface Column {
 export interface Layout {
   width: number;
   height: number;
-  top: number; // of the first row
+  top: number; // y of the first row
   rowHeight: number;
   first: number; // index of the first visible row
   count: number; // visible rows
@@ -55,7 +55,7 @@ const SHARES: Record<ColumnName, [number, number]> = {
   final: [0.42, 0.1],
 };
 
-// Columns that stay on one page.
+// Columns that stay together on one page.
 const GROUPS: ColumnName[][] = [
   ["embedding"],
   ["norm", "query", "key", "value"],
@@ -70,11 +70,11 @@ export type MinWidths = Partial<Record<ColumnName, number>>;
 const MIN_WIDTHS: MinWidths = { tokens: 74, lane: 34, add: 20, add2: 30 };
 const MIN_WIDTH = 18;
 
-export const LONG_TEXT = 64; // tokens: of longer texts only the rows near the screen are read
+export const LONG_TEXT = 64; // tokens; for longer texts, only the rows on or near the screen are read
 
 export const TOP = 46; // pixels above the first row
 const MAX_ROW_HEIGHT = 26;
-const MIN_ROW_HEIGHT = 11;
+const MIN_ROW_HEIGHT = 10;
 
 /** How many rows fit. */
 export function rowsThatFit(height: number, length: number): number {

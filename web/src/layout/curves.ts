@@ -6,7 +6,7 @@ import type { RunStep } from "../engine/types";
 export type Axis = "linear" | "log";
 export type Field = "loss" | "smoothed" | "validation" | "lr_scale";
 
-/** Appends new steps. Steps that a resumed run repeats replace the earlier ones. */
+/** Appends new steps. If a resumed run goes back to a step, that step and all later ones are replaced. */
 export function mergeSteps(before: RunStep[], added: RunStep[]): RunStep[] {
   const steps = [...before];
   for (const step of added) {
@@ -70,13 +70,13 @@ export function makePlot(
   };
 }
 
-/** Reduces instead of spreading, which fails for very many arguments. */
+/** The smallest and the largest value. Reduces instead of spreading, which fails for too many arguments. */
 function extremes(values: number[], fallback: number): number[] {
   if (values.length === 0) return [fallback];
   return [values.reduce((a, b) => Math.min(a, b)), values.reduce((a, b) => Math.max(a, b))];
 }
 
-/** 1, 10, 100, …, and the last step. */
+/** Ticks at 1, 10, 100, …, and at the last step if it is more than twice the last of them. */
 function decades(end: number): number[] {
   const ticks = [];
   for (let tick = 1; tick <= end; tick *= 10) ticks.push(tick);

@@ -9,17 +9,13 @@ import type { PartName } from "../model/steps";
 export interface Heading {
   column: ColumnName;
   text: string;
-  part?: PartName; // that a click opens
+  part?: PartName; // the part that a click opens
   site?: number;
   outer?: boolean; // whether it belongs to the whole model instead of the block
   role?: Role;
 }
 
-export function makeHeadings(
-  { flow }: Messages,
-  head: number,
-  { n_block, n_head }: { n_block: number; n_head: number },
-): Heading[] {
+export function makeHeadings({ flow }: Messages, head: number, { n_block }: { n_block: number }): Heading[] {
   return [
     { column: "tokens", text: flow.tokens, outer: true },
     { column: "embedding", text: flow.embedding, part: "embedding", outer: true },
@@ -27,7 +23,7 @@ export function makeHeadings(
     { column: "query", text: flow.query, part: "head", site: 0, role: "query" },
     { column: "key", text: flow.key, part: "head", site: 1, role: "key" },
     { column: "value", text: flow.value, part: "head", site: 2, role: "value" },
-    { column: "attention", text: flow.attention(head, n_head), role: "attention" },
+    { column: "attention", text: flow.attention(head), role: "attention" },
     { column: "norm2", text: flow.norm, part: "norm2" },
     { column: "feedforward", text: flow.feedforward, part: "feedforward", role: "feedforward" },
     { column: "blocks", text: flow.others(0, n_block - 1), outer: true },
@@ -37,7 +33,7 @@ export function makeHeadings(
 
 export const OUTER_FONT_SIZE = 13; // font size in pixels
 export const INNER_FONT_SIZE = 12;
-const ARROWS_WIDTH = 40; // pixels of the buttons beside a heading
+const ARROWS_WIDTH = 40; // width of the buttons beside a heading, in pixels
 const BLOCK_MARGIN = 18;
 
 /** The smallest column widths that fit the headings. */
@@ -59,7 +55,7 @@ function estimateWidth(text: string, size: number): number {
   );
 }
 
-/** The title of the prediction: a causal model predicts the next word, a bidirectional one the words of the text. */
+/** The title of the prediction: a causal model predicts the next token, a bidirectional one the tokens of the text. */
 export function predictionTitle(words: Messages, config: Pick<Config, "causal"> | null): string {
   return config?.causal === false ? words.flow.lastWord : words.flow.nextWord;
 }

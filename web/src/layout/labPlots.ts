@@ -1,4 +1,4 @@
-/** The layout of lab results: scales of lines, positions of points, and formatted values. */
+/** The layout of lab results: scales for line plots, positions of points, and formatted values. */
 
 import { scaleLinear, scaleLog } from "d3-scale";
 import { localizeDecimal, short } from "../messages/format.svelte";

@@ -1,7 +1,15 @@
-/** The numbers of the views as tables for export. */
+/** The numbers shown in the views, as tables for export. */
 
-import type { Attribution, LensToken, RunStep, SensesResponse, WhyResponse } from "../engine/types";
+import type {
+  Attribution,
+  HeadScores,
+  LensToken,
+  RunStep,
+  SensesResponse,
+  WhyResponse,
+} from "../engine/types";
 import type { Table } from "../drawing/export";
+import { HEAD_KINDS, type HeadIndex } from "../model/headKinds";
 
 export function differencesTable(differing: { site: string; distance: number }[]): Table {
   return {
@@ -10,7 +18,19 @@ export function differencesTable(differing: { site: string; distance: number }[]
   };
 }
 
-/** Every part of a logit. Heads are followed by the contributions of each token, as far as they are known. */
+/** The score of each head for each kind. */
+export function headScoresTable(heads: readonly HeadIndex[], { kinds }: HeadScores): Table {
+  return {
+    columns: ["block", "head", ...HEAD_KINDS],
+    rows: heads.map(({ block, head }) => [
+      block,
+      head,
+      ...HEAD_KINDS.map((kind) => kinds[kind]?.[block]?.[head] ?? null),
+    ]),
+  };
+}
+
+/** Every part of a logit. A head is followed by the contribution of each token, if known. */
 export function attributionTable({ parts, heads }: Attribution, tokens: string[]): Table {
   const contributions = new Map(
     heads.map(({ block, head, values }) => [`block.${block}.head.${head}.output`, values]),

@@ -3,30 +3,23 @@
 import type { Messages } from "./en";
 import { HEADINGS } from "./headings.de";
 import { LABS } from "./labs.de";
+import { lectures } from "./lectures.de";
 import { REFUSALS } from "./refusals.de";
 
 export const de: Messages = {
   name: "Deutsch",
-  example: "The chicken didn't cross the road because it was too tired",
-  builtInExample: "Mia had a kite, and it was red. One day, she lost it",
-  examples: [
-    "The chicken didn't cross the road because it was too tired",
-    "The chicken didn't cross the road because it was too wide",
-    "I walked along the pond, and noticed that one of the trees along the bank",
-    "Once upon a time",
-    "Mia had a kite, and it was red. One day, she lost it",
-    "I'm scared of bats",
-    "The quick brown fox jumps over the lazy dog",
-  ],
   header: {
     keys: "Die Eingabetaste zieht das nächste Wort, Umschalt+Eingabe beginnt eine neue Zeile.",
     reading: "Das Modell rechnet …",
     empty: "Der Text ist leer. Gib etwas ein, um es durch das Modell zu schicken.",
+    ignored: (names) =>
+      `Ein Teil dieser Adresse ist ungültig oder passt nicht zu Modell und Text: ${names.join(", ")}. Angezeigt wird, was dem am nächsten kommt.`,
     missing: (name, instead) => `Ein Modell „${name}“ gibt es hier nicht. Angezeigt wird ${instead}.`,
     model: "Modell",
     prompt: "Eingabetext",
     examples: "Beispiele",
     next: "Nächstes Wort",
+    samples: "Das nächste Wort nach den vorhergesagten Wahrscheinlichkeiten ziehen",
     theme: "Zwischen hellem und dunklem Modus wechseln",
     language: "Sprache",
     help: "Rundgang starten",
@@ -73,6 +66,7 @@ export const de: Messages = {
       why: "Attribution",
       lens: "Logit-Linse",
       words: "Wortvektoren",
+      lectures: "Vorlesungen",
       tiny: "Mini-Kopf",
       labs: "Experimente",
       training: "Training",
@@ -86,11 +80,14 @@ export const de: Messages = {
       why: "Zeigt, wie viel jeder Kopf, jedes Feed-Forward-Netz und jedes Token zum nächsten Wort beiträgt.",
       lens: "Zeigt, was jeder Block vorhersagen würde, wenn das Modell dort aufhörte.",
       words: "Zeigt Wörter als Vektoren: statische und kontextuelle Einbettungen, Bedeutungen und Nachbarn.",
-      tiny: "Zeigt das Beispiel der Vorlesung mit zwei Zahlen je Token, zum Ändern von Hand.",
+      lectures:
+        "Geht die Vorlesungen Station für Station durch: eine Idee, eine Abbildung zum Ändern und eine Frage.",
+      tiny: "Zeigt einen Aufmerksamkeitskopf mit zwei Zahlen je Token, zum Ändern von Hand.",
       labs: "Wiederholt die Experimente der Vorlesungen mit eigenen Einstellungen.",
       training: "Zeigt laufende und fertige Trainingsläufe und startet neue.",
     },
   },
+  lectures,
   labs: {
     list: "Experimente",
     run: "Starten",
@@ -98,9 +95,12 @@ export const de: Messages = {
     usual: "Einstellungen zurücksetzen",
     trains:
       "Dieses Experiment trainiert kleine Netze. Es dauert von einigen Sekunden bis zu einigen Minuten.",
-    looks: (model, usual) => `Dieses Experiment untersucht ${model}; entworfen wurde es für ${usual}.`,
+    looks: (model) => `Dieses Experiment untersucht ${model}.`,
+    designed: (usual) => `Entworfen wurde es für ${usual}.`,
+    use: (usual) => `Zu ${usual} wechseln`,
+    pull: (usual) => `Um es zu verwenden, lade ${usual} in der Modellliste oben links herunter.`,
     working: "Das Experiment läuft …",
-    findings: "Ergebnis",
+    findings: "Kennzahlen",
     question: "Frage",
     byHand: "Matrizen von Hand ändern",
     yes: "ja",
@@ -116,14 +116,8 @@ export const de: Messages = {
     hint: "ein anderer Text; leer lassen für denselben",
     model: "Modell",
     same: "dasselbe Modell",
-    examples: [
-      [
-        "The chicken didn't cross the road because it was too tired",
-        "The chicken didn't cross the road because it was too wide",
-      ],
-      ["I'm scared of bats", "I swing bats"],
-    ],
     example: (second, one) => `${one} / ${second}`,
+    exampleSays: (one, second) => `Setzt beide Texte: „${one}“ und „${second}“`,
     begin: "Gib oben einen anderen Text ein oder wähle ein anderes Modell.",
     next: (which) => (which === 0 ? "Vorhersagen für diesen Text" : "Vorhersagen für den anderen Text"),
     where: "Größte Unterschiede",
@@ -138,7 +132,7 @@ export const de: Messages = {
     },
     modes: { difference: "Unterschied", one: "Dieser Text", other: "Anderer Text" },
     number:
-      "Jede Zahl ist ‖Unterschied‖ / ‖Größe‖: 0 bedeutet kein Unterschied, 1 ein Unterschied, der so groß ist wie die Größe in diesem Text selbst. Der Unterschied ist der andere Text minus dieser.",
+      "Jede Zahl ist $\\lVert x' - x \\rVert / \\lVert x \\rVert$ mit der Größe $x$ in diesem und $x'$ im anderen Text: 0 bedeutet kein Unterschied, 1 ein Unterschied, der so groß ist wie die Größe in diesem Text selbst. Der Unterschied ist der andere Text minus dieser.",
     largest: (shown, all) =>
       `Angezeigt werden die ${shown} größten von ${all}; die übrigen findest du mit dem Filter.`,
     shapes:
@@ -153,6 +147,8 @@ export const de: Messages = {
     neuron: (neuron, block) => `Neuron ${neuron} von Block ${block}`,
     weights: (block, head, token) => `Aufmerksamkeitsgewichte von „${token}“ in Kopf ${block}.${head}`,
     silence: "Ausschalten",
+    silenceSays: "Ausschalten: diese Zahlen auf null setzen.",
+    scaleSays: "Diese Zahlen mit dem Faktor unten multiplizieren.",
     factor: "Faktor",
     take: "Aus anderem Text übernehmen",
     noOther: "Gib zuerst einen anderen Text ein.",
@@ -171,10 +167,13 @@ export const de: Messages = {
       set: (what) => `${what}: gesetzt`,
     },
     active: (count) => (count === 1 ? "1 Änderung aktiv" : `${count} Änderungen aktiv`),
+    unused: "Für diese Ansicht gelten Änderungen nicht.",
+    usedByNeighbors: "Hier gelten Änderungen nur für die nächsten Nachbarn.",
+    edited: "bearbeitet",
     undo: "Letzte rückgängig machen",
     undoOne: (what) => `Rückgängig machen: ${what}`,
     clear: "Alle rückgängig machen",
-    prediction: "Vorhersage vorher und nachher",
+    prediction: "Die wahrscheinlichsten Tokens vor und nach den Änderungen",
     before: "vorher",
     after: "nachher",
     difference: "Balkendiagramm",
@@ -182,7 +181,7 @@ export const de: Messages = {
   effects: {
     title: "Wirkung auf das Ziel-Token",
     description:
-      "Jeder Kopf oder jede Position wird der Reihe nach ausgeschaltet oder aus dem anderen Text übernommen. Die Zahl ist die Änderung der logarithmierten Wahrscheinlichkeit des Ziel-Tokens: −0,69 halbiert die Wahrscheinlichkeit. Klicke auf eine Zelle, um sie auszuwählen.",
+      "Jeder Kopf oder jede Position wird der Reihe nach ausgeschaltet (auf null gesetzt) oder aus dem anderen Text übernommen. Die Zahl ist die Änderung der logarithmierten Wahrscheinlichkeit des Ziel-Tokens: −0,69 halbiert die Wahrscheinlichkeit. Klicke auf eine Zelle, um sie auszuwählen.",
     over: { head: "Köpfe", position: "Positionen" },
     patched: "aus dem anderen Text übernehmen, statt auszuschalten",
     block: (i) => `Block ${i}`,
@@ -191,7 +190,7 @@ export const de: Messages = {
   why: {
     description:
       "Der Residualstrom ist die Summe von allem, was in ihn geschrieben wurde; deshalb ist auch der Logit eines Tokens eine Summe, ebenso die Differenz zweier Logits: warum dieses Token und nicht jenes. Verfolge die größten Beiträge zurück: durch einen Kopf zu dem Token, auf das er achtet, und zu dem, was dort vorher geschrieben wurde.",
-    way: "Pfad der Attribution",
+    way: "Attributionspfad",
     insteadOf: "statt",
     none: "kein anderes Token",
     lowers: (against) => (against === null ? "senkt" : `für „${against}“`),
@@ -224,34 +223,23 @@ export const de: Messages = {
     },
     picture: "Beiträge zum Logit, nach Token und Block",
     legend: (word, against) =>
-      `Kurven zeigen, was Köpfe von einem Token holen; Kreise zeigen, was Feed-Forward-Netze schreiben. ${against === null ? "Violett erhöht den Logit, Ocker senkt ihn." : `Violett spricht für „${word}“, Ocker für „${against}“.`}`,
+      `Kurven zeigen, was Köpfe von einem Token holen; Kreise zeigen, was Feed-Forward-Netze schreiben. Breite und Durchmesser zeigen den Betrag: Sie wachsen mit seiner Quadratwurzel. ${against === null ? "Violett erhöht den Logit, Ocker senkt ihn." : `Violett spricht für „${word}“, Ocker für „${against}“.`}`,
     looks: (block, head, from, to) => `Warum Kopf ${block}.${head} von „${from}“ aus auf „${to}“ achtet`,
     word: (word) => `„${word}“`,
     rest: (n) => (n === 1 ? "1 weiteres Paar" : `${n} weitere Paare zusammen`),
     score: (score) =>
-      `Der Score q · k = ${score} ist eine Summe über Paare von Beiträgen: einer zum Residualstrom an der Position der Anfrage, einer zu dem an der Position des Schlüssels.`,
+      `Der Score $q \\cdot k = ${score}$ ist eine Summe über Paare von Beiträgen: einer zum Residualstrom an der Position der Anfrage, einer zu dem an der Position des Schlüssels.`,
   },
   words: {
     description:
       "Ein Token hat einen einzigen statischen Vektor, unabhängig vom Kontext. Von Block zu Block nimmt es mehr von seinem Kontext auf: Dasselbe Wort bekommt in jedem Satz einen anderen Vektor, und seine Bedeutungen trennen sich.",
     word: "Wort",
     sentences: (most) => `Sätze, einer je Zeile (höchstens ${most})`,
-    many: (count, most) => `Das sind ${count} Sätze. Gib höchstens ${most} ein.`,
+    many: (count, most) => `Du hast ${count} Sätze eingegeben. Erlaubt sind höchstens ${most}.`,
     split: (word, pieces) =>
       `Für dieses Modell ist „${word}“ nicht immer ein einziges Token. Gezeigt werden die Vektoren des letzten Tokens: ${pieces.map((piece) => `„${piece}“`).join(", ")}.`,
     without: (word, sentences) =>
       `„${word}“ kommt nicht vor in ${sentences.map((each) => `„${each}“`).join(", ")}.`,
-    example: {
-      word: "bank",
-      sentences: [
-        "He sat by the river bank",
-        "The boat lay on the bank of the river",
-        "They walked along the grassy bank by the water",
-        "She put money in the bank",
-        "The bank gave him a loan",
-        "He works at a bank in the city",
-      ],
-    },
     stage: "Stufe",
     static: "statisch",
     entering: (block) => `Eingang von Block ${block}`,
@@ -262,39 +250,60 @@ export const de: Messages = {
     curves:
       "Kosinus-Ähnlichkeit zwischen dem Vektor in Satz 0 und denen in den anderen Sätzen, vom statischen Vektor bis zum Ende",
     cosine: "Kosinus-Ähnlichkeit mit dem Vektor in Satz 0",
-    neighbors: (token) => `Nächste Nachbarn von „${token}“`,
+    neighbors: (token) => `Nächste Nachbarn des ausgewählten Tokens „${token}“`,
     nearSays:
       "Auf jeder Stufe sind das die Tokens, deren eigene Vektoren dem Vektor des ausgewählten Tokens in der Richtung am nächsten sind (Kosinus-Ähnlichkeit).",
-    alongSays: "Gib unten zwei Wörter ein, um die Richtung vom ersten zum zweiten zu addieren.",
+    alongSays:
+      "Wähle oben in der Zeile ein anderes Token, oder gib unten zwei Wörter ein, um die Richtung vom ersten zum zweiten zu addieren.",
+    cosineColumn: "Kosinus",
     token: "Token",
     from: "Von",
     to: "Nach",
   },
   tiny: {
     description:
-      "Dieser Aufmerksamkeitskopf ist klein genug, um ihn von Hand zu berechnen: 0 ist [1, 0] und 1 ist [0, 1]. Ändere die Folge oder eine Zahl in den drei Matrizen, und jeder Schritt wird neu berechnet.",
+      "Dieser Aufmerksamkeitskopf ist klein genug, um ihn von Hand zu berechnen: 0 ist [1, 0] und 1 ist [0, 1]. Ändere die Folge oder eine Zahl in den vier Matrizen, und jeder Schritt wird neu berechnet.",
     sequence: "Folge",
-    divided: "durch √d_k teilen",
+    divided: "durch $\\sqrt{d_k}$ dividieren",
     causal: "Zukunft maskieren",
-    examples: { boosted: "Verstärkte Schlüssel", plain: "Einfache Schlüssel", own: "0 1, eigene Anfragen" },
+    base3: "3 statt $e$",
+    base3Says: "Die Softmax rechnet mit Potenzen von 3, die sich leichter im Kopf berechnen lassen.",
+    examples: {
+      boosted: "Verstärkte Schlüssel",
+      plain: "Einfache Schlüssel",
+      own: "Jede Ziffer sucht sich selbst",
+    },
+    examplesSay: {
+      boosted:
+        "Setzt die Folge 0010, Anfragen, die alle nach einer 1 suchen, und Schlüssel der Länge 10: Fast das ganze Gewicht fällt auf die 1.",
+      plain: "Setzt die Folge 0010, Anfragen, die alle nach einer 1 suchen, und Schlüssel der Länge 1.",
+      own: "Setzt die Folge 01, Anfragen, mit denen jedes Token seine eigene Ziffer sucht, und Schlüssel der Länge 10.",
+    },
+    matrices: {
+      query: "Anfragematrix",
+      key: "Schlüsselmatrix",
+      value: "Wertmatrix",
+      output: "Ausgabematrix",
+    },
     entry: (matrix, row, column) => `${matrix}, Zeile ${row}, Spalte ${column}`,
     empty: (most) => `Gib 1 bis ${most} Ziffern ein, jede 0 oder 1.`,
     left: "Nur die Ziffern 0 und 1 zählen; alles andere wird ignoriert.",
     blank: "Das ist keine Zahl. Bis du eine eingibst, gilt die vorherige.",
     steps: {
-      query: "Anfrage Q = E W^Q",
-      key: "Schlüssel K = E W^K",
-      value: "Wert V = E W^V",
-      scores: "vergleichen: S = Q Kᵀ",
-      scaled: "teilen",
+      query: "Anfrage",
+      key: "Schlüssel",
+      value: "Wert",
+      scores: "vergleichen",
+      scaled: "dividieren",
       masked: "maskieren",
-      weights: "Softmax: A",
-      mixed: "gewichten und summieren: A V",
+      weights: "Softmax",
+      mixed: "gewichten und summieren",
+      output: "schreiben",
     },
   },
   lens: {
     description:
-      "Die Logit-Linse liest den Residualstrom nach jedem Block so aus, als wäre es der letzte. Sie zeigt für jede Position, was das Modell vorhersagen würde, wenn es dort aufhörte; der letzte Block liefert die tatsächliche Vorhersage.",
+      "Die Logit-Linse liest den Residualstrom nach jedem Block so aus, als wäre dieser der letzte. Sie zeigt für jede Position, was das Modell vorhersagen würde, wenn es dort aufhörte; der letzte Block liefert die tatsächliche Vorhersage.",
     only: "Wahrscheinlichkeit des Ziel-Tokens anzeigen",
     summary: (word, share) => `„${word}“ ${share}`,
     here: (block, token) => `Nach Block ${block}, bei „${token}“:`,
@@ -318,7 +327,8 @@ export const de: Messages = {
       done === planned
         ? `${done} ${done === "1" ? "Schritt" : "Schritte"}`
         : `Schritt ${done} von ${about ? "etwa " : ""}${planned}`,
-    snapshots: (n) => `${n} ${n === 1 ? "Zwischenstand" : "Zwischenstände"}`,
+    snapshots: (n, latest) =>
+      `${n} ${n === 1 ? "Zwischenstand" : "Zwischenstände"}${latest ? " und der letzte Stand" : ""}`,
     speed: (n) => `${n} Tokens/s`,
     progress: (run) => `Fortschritt von ${run}`,
     open: "Untersuchen",
@@ -327,7 +337,9 @@ export const de: Messages = {
     stopName: (run) => `${run} anhalten`,
     resume: "Fortsetzen",
     resumeName: (run) => `${run} fortsetzen`,
-    loss: "Verlust in Nats je Token. Blasse Linie: Training; kräftige Linie: Training, geglättet; Punkte: Validierung.",
+    loss: "Verlust in Nats je Token. Blasse Linie: Training; dünne Linie: Training, geglättet; dicke Linie mit Punkten: Validierung.",
+    lossBuiltIn:
+      "Der Trainingsverlust des eingebauten Modells ist höher, weil nur sein Trainingstext auch Listen zufälliger Wörter enthält.",
     lossLabel: (spoken) => `Verlust je Schritt: ${spoken}`,
     spoken: (run, step, loss, validation) =>
       `${run}, Schritt ${step}: Training ${loss}, Validierung ${validation}`,
@@ -343,6 +355,14 @@ export const de: Messages = {
     since: (step) => `bei Schritt ${step}`,
     rateShort: "Lernrate",
     tokens: "gesehene Tokens",
+    heads: "Köpfe, wie sie entstehen",
+    headsOn: (text) => `Aufmerksamkeitsmuster zu „${text}“. Ein Klick zeigt den Kopf Schritt für Schritt.`,
+    trains: (run, done, planned) =>
+      planned === "" ? `${run} beginnt …` : `${run} wird trainiert: Schritt ${done} von etwa ${planned}`,
+    watch: "Zusehen",
+    done: (run, steps) => `${run} ist trainiert (${steps} Schritte).`,
+    compare: (model) => `Mit ${model} vergleichen`,
+    close: "Schließen",
     samples: "Textproben während des Trainings",
     after: (step) => `nach Schritt ${step}`,
     waiting: "Warten auf den ersten Schritt …",
@@ -353,7 +373,7 @@ export const de: Messages = {
     choose: "Datei wählen",
     name: "Name",
     nameRule:
-      "Erlaubt sind Buchstaben ohne Umlaute, Ziffern, Punkte und Striche; am Anfang steht ein Buchstabe oder eine Ziffer.",
+      "Erlaubt sind Buchstaben ohne Umlaute, Ziffern, Punkte und Bindestriche; am Anfang steht ein Buchstabe oder eine Ziffer.",
     minutes: "Minuten",
     more: "Weitere Optionen",
     stepsInstead: "Oder Schritte",
@@ -374,6 +394,7 @@ export const de: Messages = {
     description:
       "Bewege dich durch das Training: Jede Ansicht zeigt das Modell, wie es nach dem ausgewählten Schritt war.",
     step: (step, all) => `Schritt ${step} von ${all}`,
+    at: (step) => `Schritt ${step}`,
     loss: (loss) => `Verlust ${loss}`,
     follow: "dem neuesten Schritt folgen",
   },
@@ -381,16 +402,19 @@ export const de: Messages = {
     title: "Vorwärtsdurchlauf",
     tokens: "Tokens",
     embedding: "Einbettung",
-    block: (i, count) => `Block ${i} / ${count - 1}`,
+    block: (i) => `Block ${i}`,
     blockOf: (i, last) => `Block ${i}. Die Blöcke sind von 0 bis ${last} nummeriert.`,
     norm: "Norm",
     query: "Anfrage",
     key: "Schlüssel",
     value: "Wert",
-    attention: (j, count) => `Aufmerksamkeit · Kopf ${j} / ${count - 1}`,
+    attention: (j) => `Aufmerksamkeit · Kopf ${j}`,
     headOf: (j, last) => `Kopf ${j} dieses Blocks. Die Köpfe sind von 0 bis ${last} nummeriert.`,
     feedforward: "Feed-Forward",
-    others: (first, last) => (first === last ? `Block ${first}` : `Blöcke ${first} bis ${last}`),
+    others: (first, last) => (first === last ? `von Block ${first}` : `von Block ${first}–${last}`),
+    added: (block, token, attention, feedforward) =>
+      `Block ${block} bei „${token}“: Die Aufmerksamkeit fügte das ${attention}-Fache und Feed-Forward das ${feedforward}-Fache der Länge des eingehenden Vektors hinzu.`,
+    read: (token, share) => `Die Logit-Linse liest hier „${token}“ (${share}).`,
     final: "Norm",
     nextWord: "nächstes Wort",
     lastWord: "Wort an der letzten Position",
@@ -404,7 +428,7 @@ export const de: Messages = {
     nextPage: "Nächste Spalten",
   },
   strip: {
-    head: (j, count) => `Kopf ${j} / ${count - 1}`,
+    head: (j) => `Kopf ${j}`,
     weight: (from, to, weight, head) =>
       `„${from}“ richtet ${weight} der Aufmerksamkeit auf „${to}“ (${head})`,
   },
@@ -430,7 +454,7 @@ export const de: Messages = {
     block: (i) => `Block ${i}`,
     head: (j) => `Kopf ${j}`,
     description:
-      "Eine Zeile je Block, eine Spalte je Kopf. In jedem Muster ist eine Zeile ein Token und eine Spalte ein Token, auf das es achtet: je dunkler, desto mehr. Klicke auf ein Muster, um es Schritt für Schritt zu sehen.",
+      "Eine Zeile je Block, eine Spalte je Kopf. In jedem Muster ist eine Zeile ein Token und eine Spalte ein Token, auf das es achtet; je kräftiger die Farbe, desto mehr Aufmerksamkeit. Klicke auf ein Muster, um es Schritt für Schritt zu sehen.",
     explained: {
       previous:
         "Voriges Token: Aufmerksamkeit eine Position zurück, gleich welche Tokens dort stehen. So erfährt jedes Token, was direkt vor ihm stand.",
@@ -440,17 +464,21 @@ export const de: Messages = {
       induction:
         "Induktion: Aufmerksamkeit auf das Token nach einem früheren Vorkommen des aktuellen. Nach „A B … A“ findet sie „B“.",
       antecedent:
-        "Bezugswort: Aufmerksamkeit von einem Pronomen auf das, wofür es steht, gemessen an Geschichten, deren Pronomen bekannt sind.",
+        "Bezugswort: Aufmerksamkeit von einem Pronomen auf das, wofür es steht, gemessen an Geschichten, in denen das Bezugswort jedes Pronomens bekannt ist.",
     },
+    measured:
+      "Jeder Wert ist ein mittleres Aufmerksamkeitsgewicht, gemessen an zufälligen, einmal wiederholten Tokens und nicht am Text oben.",
     best: (kind, score) => `${kind}: ${score} seiner Aufmerksamkeit`,
     nothing: "kein bekanntes Muster",
     only: "Nur diese",
-    none: "Kein Kopf zeigt dieses Muster stärker als jedes andere.",
+    onlyHint:
+      "Nur Köpfe zeigen, deren Wert mindestens doppelt so hoch ist wie bei gleichmäßiger Aufmerksamkeit",
+    none: "Kein Kopf liegt bei diesem Muster deutlich über dem Zufallswert.",
     finding:
       "Jeder Kopf wird an kleinen Texten mit bekannter Lösung bewertet. Das dauert je Modell einmal eine Weile …",
     failed: (error) => `Die Köpfe konnten nicht bewertet werden: ${error}`,
     find: "Kopf suchen",
-    findHint: "z. B. 13.8",
+    findHint: (block, head) => `z. B. ${block}.${head}`,
     missed: (block, head) =>
       `Diesen Kopf gibt es nicht. Die Blöcke sind von 0 bis ${block} nummeriert, die Köpfe von 0 bis ${head}. Gib den Namen eines Musters ein, etwa Induktion, um danach zu sortieren.`,
   },
@@ -467,15 +495,17 @@ export const de: Messages = {
     divided: "Logit ÷ T",
     write: "Erzeugen",
     stop: "Anhalten",
+    unknown: (pieces) =>
+      `Das Modell hat kein Token für ${pieces.map((word) => `„${word}“`).join(", ")} und liest ${pieces.length === 1 ? "es" : "sie"} in kleinen Stücken. Vermutlich kennt es solche Wörter kaum.`,
     context: (n, most) => `${n} von ${most} Tokens im Kontext`,
     slid: (n) => `· die ersten ${n} liegen außerhalb des Kontexts`,
   },
   parts: {
     embedding: "Einbettung",
-    norm: "Normierung",
+    norm: "Erste Norm",
     head: "Kopf",
     add: "+ Aufmerksamkeit",
-    norm2: "Normierung",
+    norm2: "Zweite Norm",
     feedforward: "Feed-Forward",
     add2: "+ Feed-Forward",
     final: "Letzte Norm, nächstes Wort",
@@ -485,6 +515,11 @@ export const de: Messages = {
     head: (block, head, token) => `Block ${block}, Kopf ${head}: Aufmerksamkeit von „${token}“`,
   },
   looks: (from, to, share) => `„${from}“ richtet ${share} seiner Aufmerksamkeit auf „${to}“`,
+  layerNorm: {
+    scale:
+      "Das ist die Standardabweichung des Vektors jedes Tokens. Nachdem der Mittelwert abgezogen ist, wird der Vektor durch sie dividiert.",
+    norm: "Jede Zahl wird zum z-Wert: minus den Mittelwert des Vektors, dividiert durch dessen Standardabweichung. Dann skaliert eine gelernte Verstärkung $\\gamma$ jede Dimension, und eine gelernte Verschiebung $\\beta$ verschiebt sie. Der andere Reiter zeigt den Vektor davor.",
+  },
   steps: {
     "look up": {
       name: "nachschlagen",
@@ -503,12 +538,12 @@ export const de: Messages = {
     scale: {
       name: "Skala σ",
       description:
-        "So groß sind die Einträge im Vektor jedes Tokens. Der Vektor wird durch diese Zahl geteilt.",
+        "Das ist das quadratische Mittel des Vektors jedes Tokens: die typische Größe seiner Einträge. Der Vektor wird dadurch dividiert.",
     },
     norm: {
       name: "normieren",
       description:
-        "Der Vektor jedes Tokens wird auf eine gemeinsame Größe normiert, bevor der nächste Teil ihn liest.",
+        "Der Vektor jedes Tokens wird durch seine Skala dividiert und jede Dimension mit einer gelernten Verstärkung multipliziert. Der andere Reiter zeigt den Vektor davor.",
     },
     project: {
       name: "projizieren",
@@ -531,9 +566,9 @@ export const de: Messages = {
         "Die Anfrage jedes Tokens wird mit dem Schlüssel jedes Tokens verglichen. Der Score ist ihr Skalarprodukt.",
     },
     divide: {
-      name: "teilen",
+      name: "dividieren",
       description:
-        "Jeder Score wird durch √d_k geteilt, damit die Skalarprodukte langer Vektoren die Softmax nicht sättigen.",
+        "Jeder Score wird durch $\\sqrt{d_k}$ dividiert, damit die Skalarprodukte langer Vektoren die Softmax nicht sättigen.",
     },
     mask: {
       name: "maskieren",
@@ -542,7 +577,8 @@ export const de: Messages = {
     },
     softmax: {
       name: "Softmax",
-      description: "Die Softmax macht aus jeder Zeile von Scores positive Gewichte, die zusammen 1 ergeben.",
+      description:
+        "Die Softmax macht aus jeder Zeile von Scores positive Gewichte, die zusammen 1 ergeben. Nur die Unterschiede innerhalb einer Zeile zählen: Der größte Score bekommt das größte Gewicht, auch wenn alle negativ sind.",
     },
     weigh: {
       name: "gewichten",
@@ -556,7 +592,7 @@ export const de: Messages = {
     write: {
       name: "schreiben",
       description:
-        "Die Zeilen von W^O, die zu diesem Kopf gehören, projizieren die Summe zurück in den Residualstrom.",
+        "Die Zeilen von $W^O$, die zu diesem Kopf gehören, projizieren die Summe zurück in den Residualstrom.",
     },
     gather: { name: "alle Köpfe", description: "Die Ausgaben aller Köpfe des Blocks werden summiert." },
     "post norm": {
@@ -590,10 +626,68 @@ export const de: Messages = {
   cell: {
     hover: "Zeige auf eine Zahl, um zu sehen, wie sie berechnet wurde; klicke, um sie zurückzuverfolgen.",
     trained: "Das ist ein trainiertes Gewicht, aus Text gelernt. Hier endet die Spur.",
+    edited: (value, computed) =>
+      `Eine Bearbeitung hat diese Zahl auf ${value} gesetzt. Ohne sie ergibt die Formel ${computed}.`,
     back: "Zurück",
     formula: "Formel",
     masked: (score) => `Dieses Token ist maskiert: −∞ ersetzt den Score ${score}.`,
     more: (n) => `… ${n} weitere`,
+    of: (name, token) => `${name} von „${token}“`,
+    between: (name, from, to) => `${name} von „${from}“ zu „${to}“`,
+    after: (name, word, token) => `${name} von „${word}“ nach „${token}“`,
+    headOutput: (head) => `${head}: Ausgabe`,
+    sharedHead: (block, head) => `geteilter Kopf ${block}.${head}`,
+    attending: (token) => `für „${token}“`,
+    entry: (name, [row, column]) =>
+      column === undefined ? `${name} ${row}` : `${name}, Zeile ${row}, Spalte ${column}`,
+    python: "Namen in Python kopieren",
+  },
+  sites: {
+    embedding: "Einbettung",
+    position: "Positionsvektor",
+    input: "Blockeingabe",
+    normed: "normierte Eingabe",
+    attention: "Ausgabe der Aufmerksamkeit",
+    attention_normed: "normierte Ausgabe der Aufmerksamkeit",
+    middle: "Residualstrom nach der Aufmerksamkeit",
+    normed2: "normierter Residualstrom",
+    hidden_raw: "Neuron vor der Nichtlinearität",
+    hidden_gate: "Gate",
+    hidden_up: "Neuron vor dem Gate",
+    hidden: "Neuron",
+    feedforward: "Ausgabe des Feed-Forward-Netzes",
+    feedforward_normed: "normierte Ausgabe des Feed-Forward-Netzes",
+    output: "Blockausgabe",
+    final: "letzter Vektor",
+    logits: "Logit",
+    probabilities: "Wahrscheinlichkeit",
+    query_raw: "projizierte Anfrage",
+    key_raw: "projizierter Schlüssel",
+    query_normed: "normierte Anfrage",
+    key_normed: "normierter Schlüssel",
+    query: "Anfrage",
+    key: "Schlüssel",
+    value: "Wert",
+    scores: "Score",
+    scaled: "skalierter Score",
+    masked: "maskierter Score",
+    weights: "Aufmerksamkeitsgewicht",
+    weighed: "gewichteter Wert",
+    mixed: "Summe der gewichteten Werte",
+    mean: "Mittelwert",
+    scale: "Skala",
+    gain: "Verstärkung",
+    shift: "Verschiebung",
+    weight: "Gewicht",
+    matrix: "Gewichte",
+    bias: "Bias",
+  },
+  norms: {
+    normed: "erste Norm",
+    attention_normed: "Aufmerksamkeits-Norm",
+    normed2: "zweite Norm",
+    feedforward_normed: "Feed-Forward-Norm",
+    final: "letzte Norm",
   },
   pointed: {
     axes: "von ↓ zu →",
@@ -612,6 +706,8 @@ export const de: Messages = {
     exceeded: "Einige Zahlen sind größer und haben alle die kräftigste Farbe.",
     weights: "Aufmerksamkeit",
     others: "andere Spalten",
+    barsSay:
+      "Wie viel jeder Block zum Vektor jedes Tokens hinzugefügt hat, im Verhältnis zu dessen Länge: eine halbe Zelle, wenn beide gleich lang sind. Über den Balken: das Token, das die Logit-Linse nach jedem Block liest.",
     own: "Die Farben jeder Spalte richten sich nach ihren größten Zahlen.",
   },
   walk: {
@@ -619,11 +715,12 @@ export const de: Messages = {
     next: "Weiter",
     done: "Fertig",
     skip: "Überspringen",
+    back: "Zurück",
     stops: [
       "Dein Text durchläuft das Modell von links nach rechts. Er wird in Tokens zerlegt, und jedes Token behält durchgehend seine eigene Zeile. Die graue Linie ist sein Residualstrom, zu dem jeder Teil etwas addiert.",
-      "Nur die Aufmerksamkeit überträgt Information zwischen den Zeilen. Die Quadrate zeigen, wie sehr jedes Token auf die Tokens vor ihm achtet; die grünen Kurven sind die Werte, die das ausgewählte Token erhält. Klicke auf ein Token, um es auszuwählen.",
-      "Jede Ansicht beantwortet eine andere Frage zum selben Text. „Alle Köpfe“ zeigt jedes Aufmerksamkeitsmuster des Modells; dort findest du Köpfe, deren Aufgabe sich benennen lässt. Mit [ und ] wechselst du zwischen den Köpfen, mit Bild auf und Bild ab zwischen den Blöcken.",
-      "Das ist der ausgewählte Teil, Schritt für Schritt und in echten Zahlen. Mit den Pfeiltasten wechselst du zwischen den Schritten, mit P spielst du sie ab. Zeige auf eine Zahl, um ihre Formel zu sehen; klicke, um sie zu den Zahlen zurückzuverfolgen, aus denen sie berechnet wurde, bis hin zu den trainierten Gewichten.",
+      "Nur die Aufmerksamkeit überträgt Information zwischen den Zeilen. Die Quadrate zeigen, wie sehr jedes Token auf die Tokens vor ihm achtet; die grünen Kurven sind die Werte, die das ausgewählte Token erhält. Klicke auf ein Token, um es auszuwählen. Rechts zeigen Balken, wie viel jeder Block addiert, darüber das Wort, das das Modell vorhersagen würde, wenn es dort aufhörte.",
+      "Jede Ansicht beantwortet eine andere Frage zum selben Text. „Alle Köpfe“ zeigt das Aufmerksamkeitsmuster jedes Kopfes; dort findest du Köpfe, deren Aufgabe sich benennen lässt. Mit [ und ] wechselst du zwischen den Köpfen, mit Bild auf und Bild ab zwischen den Blöcken.",
+      "Das ist der ausgewählte Teil, Schritt für Schritt und mit den tatsächlichen Zahlen. Mit den Pfeiltasten wechselst du zwischen den Schritten, mit P spielst du sie ab. Zeige auf eine Zahl, um ihre Formel zu sehen; klicke, um sie zu den Zahlen zurückzuverfolgen, aus denen sie berechnet wurde, bis hin zu den trainierten Gewichten.",
       "Das sagt das Modell als nächstes Wort vorher. Ändere die Sampling-Einstellungen, klicke auf ein Wort, um es anzuhängen, oder lass das Modell Text erzeugen.",
       "Gib hier deinen eigenen Text ein. Alles ändert sich mit, während du tippst.",
     ],
@@ -637,10 +734,11 @@ export const de: Messages = {
     take: "Exportieren",
     larger: "Vergrößern",
     smaller: "Verkleinern",
-    map: "Karte",
+    map: "Bild",
     numbers: "Zahlen",
     svg: "SVG",
     png: "PNG",
+    light: (kind) => `${kind}, heller Hintergrund`,
     csv: "CSV",
     npy: ".npy",
     link: "Link kopieren",
@@ -670,6 +768,7 @@ export const de: Messages = {
   },
   refusals: REFUSALS,
   problems: {
+    retry: "Erneut versuchen",
     lost: "Der Server antwortet nicht. Sobald er wieder da ist, verbindet sich die Seite von selbst.",
     access:
       "Unter dieser Adresse läuft jetzt ein anderer Server, der diese Seite nicht kennt. Öffne die Adresse, die er beim Start ausgegeben hat.",

@@ -1,28 +1,22 @@
 /** The page's text in English. Every other language is a file of the same shape. */
 
+import { lectures } from "./lectures.en";
+
 export const en = {
   name: "English",
-  example: "The chicken didn't cross the road because it was too tired",
-  builtInExample: "Mia had a kite, and it was red. One day, she lost it",
-  examples: [
-    "The chicken didn't cross the road because it was too tired",
-    "The chicken didn't cross the road because it was too wide",
-    "I walked along the pond, and noticed that one of the trees along the bank",
-    "Once upon a time",
-    "Mia had a kite, and it was red. One day, she lost it",
-    "I'm scared of bats",
-    "The quick brown fox jumps over the lazy dog",
-  ],
   header: {
     keys: "Press Enter to sample the next word, Shift+Enter to start a new line.",
     reading: "Running the model…",
     empty: "The text is empty. Type something to run the model on it.",
+    ignored: (names: string[]) =>
+      `Part of this address is invalid or does not fit this model and text: ${names.join(", ")}. The nearest match is shown instead.`,
     missing: (name: string, instead: string) =>
       `There is no model named “${name}” here. Showing ${instead} instead.`,
     model: "Model",
     prompt: "Input text",
     examples: "Examples",
     next: "Next word",
+    samples: "Sample the next word from the predicted probabilities",
     theme: "Switch between light and dark mode",
     language: "Language",
     help: "Start the tour",
@@ -59,6 +53,7 @@ export const en = {
       why: "Attribution",
       lens: "Logit lens",
       words: "Word vectors",
+      lectures: "Lectures",
       tiny: "Tiny head",
       labs: "Labs",
       training: "Training",
@@ -71,20 +66,25 @@ export const en = {
       why: "See how much each head, feed-forward network and token contributes to the next word.",
       lens: "See what each block would predict if the model stopped there.",
       words: "Explore words as vectors: static and contextual embeddings, word senses and nearest neighbors.",
-      tiny: "Edit the lecture's example, with two numbers per token, by hand.",
+      lectures: "Go through the lectures stop by stop: an idea, a figure to change, and a question.",
+      tiny: "Edit an attention head with two numbers per token by hand.",
       labs: "Repeat the lectures' experiments with settings of your own.",
       training: "Watch training runs and start your own.",
     },
   },
+  lectures,
   labs: {
     list: "Labs",
     run: "Run",
     again: "Run again",
     usual: "Reset settings",
     trains: "This lab trains small networks. It takes from a few seconds to a few minutes.",
-    looks: (model: string, usual: string) => `This lab inspects ${model}; it was designed for ${usual}.`,
+    looks: (model: string) => `This lab inspects ${model}.`,
+    designed: (usual: string) => `It was designed for ${usual}.`,
+    use: (usual: string) => `Switch to ${usual}`,
+    pull: (usual: string) => `To use it, pull ${usual} in the list of models at the top left.`,
     working: "Running…",
-    findings: "Result",
+    findings: "Key figures",
     question: "Question",
     byHand: "Edit the matrices by hand",
     yes: "yes",
@@ -104,14 +104,8 @@ export const en = {
     hint: "another text; leave empty to use the same one",
     model: "Model",
     same: "same model",
-    examples: [
-      [
-        "The chicken didn't cross the road because it was too tired",
-        "The chicken didn't cross the road because it was too wide",
-      ],
-      ["I'm scared of bats", "I swing bats"],
-    ] as [string, string][],
     example: (second: string, one: string) => `${one} / ${second}`,
+    exampleSays: (one: string, second: string) => `Sets both texts: “${one}” and “${second}”`,
     begin: "Type another text above or choose another model.",
     next: (which: number): string =>
       which === 0 ? "Predictions for this text" : "Predictions for the other text",
@@ -127,7 +121,7 @@ export const en = {
     },
     modes: { difference: "Difference", one: "This text", other: "Other text" },
     number:
-      "Each number is ‖difference‖ / ‖value‖: 0 means no difference, 1 means a difference as large as the value in this text. The difference is the other value minus this one.",
+      "Each number is $\\lVert x' - x \\rVert / \\lVert x \\rVert$, with $x$ the value in this text and $x'$ in the other: 0 means no difference, 1 means a difference as large as the value in this text. The difference is the other value minus this one.",
     largest: (shown: number, all: number) =>
       `Showing the ${shown} largest of ${all}; use the filter to find the others.`,
     shapes:
@@ -143,6 +137,8 @@ export const en = {
     weights: (block: number, head: number, token: string) =>
       `attention weights of “${token}” in head ${block}.${head}`,
     silence: "Ablate",
+    silenceSays: "Ablate: set these numbers to zero.",
+    scaleSays: "Multiply these numbers by the scale factor below.",
     factor: "Scale factor",
     take: "Patch from other text",
     noOther: "Enter another text first.",
@@ -152,8 +148,8 @@ export const en = {
     list: "Active edits",
     aside: (count: number) =>
       count === 1
-        ? "One edit does not fit this text or model and was removed."
-        : `${count} edits do not fit this text or model and were removed.`,
+        ? "One edit does not apply to this text or model and was removed."
+        : `${count} edits do not apply to this text or model and were removed.`,
     none: "None. The model is unchanged.",
     done: {
       ablated: (what: string) => `${what}: ablated`,
@@ -162,10 +158,13 @@ export const en = {
       set: (what: string) => `${what}: set`,
     } as Record<"ablated" | "scaled" | "patched" | "set", (what: string, amount: string) => string>,
     active: (count: number) => (count === 1 ? "1 edit active" : `${count} edits active`),
+    unused: "This view does not use edits.",
+    usedByNeighbors: "Here, only the nearest neighbors use edits.",
+    edited: "edited",
     undo: "Undo last",
     undoOne: (what: string) => `Undo: ${what}`,
     clear: "Undo all",
-    prediction: "Prediction before and after",
+    prediction: "The likeliest tokens before and after the edits",
     before: "before",
     after: "after",
     difference: "bar chart",
@@ -173,7 +172,7 @@ export const en = {
   effects: {
     title: "Effect on the target token",
     description:
-      "Each head or position is ablated in turn, or patched from the other text. The number is the change in the target token's log-probability: −0.69 halves the probability. Click a cell to select it.",
+      "Each head or position is ablated (set to zero) in turn, or patched from the other text. The number is the change in the target token's log-probability: −0.69 halves the probability. Click a cell to select it.",
     over: { head: "Heads", position: "Positions" },
     patched: "patch from the other text instead of ablating",
     block: (i: number) => `block ${i}`,
@@ -213,35 +212,24 @@ export const en = {
     } as Record<string, string>,
     picture: "Contributions to the logit, by token and block",
     legend: (word: string, against: string | null) =>
-      `Curves show what heads move from a token; circles show what feed-forward networks write. ${against === null ? "Violet raises the logit, ocher lowers it." : `Violet favors “${word}”, ocher “${against}”.`}`,
+      `Curves show what heads move from a token; circles show what feed-forward networks write. Widths and diameters show the amount: they grow with its square root. ${against === null ? "Violet raises the logit, ocher lowers it." : `Violet favors “${word}”, ocher “${against}”.`}`,
     looks: (block: number, head: number, from: string, to: string) =>
       `Why head ${block}.${head} attends from “${from}” to “${to}”`,
     word: (word: string) => `“${word}”`,
     rest: (n: number) => (n === 1 ? "1 other pair" : `${n} other pairs combined`),
     score: (score: string) =>
-      `The score q · k = ${score} is a sum over pairs of contributions: one to the residual stream at the query's position, one to that at the key's.`,
+      `The score $q \\cdot k = ${score}$ is a sum over pairs of contributions: one to the residual stream at the query's position, one to that at the key's.`,
   },
   words: {
     description:
       "A token has one static vector, whatever its context. From block to block it takes in more of its context: the same word gets a different vector in each sentence, and its senses separate.",
     word: "Word",
     sentences: (most: number) => `Sentences, one per line (at most ${most})`,
-    many: (count: number, most: number) => `These are ${count} sentences. Enter at most ${most}.`,
+    many: (count: number, most: number) => `You entered ${count} sentences. The limit is ${most}.`,
     split: (word: string, pieces: string[]) =>
       `This model does not always encode “${word}” as one token. The vectors shown are those of its last token: ${pieces.map((piece) => `“${piece}”`).join(", ")}.`,
     without: (word: string, sentences: string[]) =>
       `“${word}” does not occur in ${sentences.map((each) => `“${each}”`).join(", ")}.`,
-    example: {
-      word: "bank",
-      sentences: [
-        "He sat by the river bank",
-        "The boat lay on the bank of the river",
-        "They walked along the grassy bank by the water",
-        "She put money in the bank",
-        "The bank gave him a loan",
-        "He works at a bank in the city",
-      ],
-    },
     stage: "Stage",
     static: "static",
     entering: (block: number) => `input of block ${block}`,
@@ -252,39 +240,51 @@ export const en = {
     curves:
       "Cosine similarity between the vector in sentence 0 and those in the other sentences, from the static to the final vectors",
     cosine: "Cosine similarity to the vector in sentence 0",
-    neighbors: (token: string) => `Nearest neighbors of “${token}”`,
+    neighbors: (token: string) => `Nearest neighbors of the selected token “${token}”`,
     nearSays:
       "At each stage, these are the tokens whose own vectors are closest in direction (cosine similarity) to the selected token's vector.",
-    alongSays: "Enter two words below to add the direction from the first to the second.",
+    alongSays:
+      "Select another token in the line above, or enter two words below to add the direction from the first to the second.",
+    cosineColumn: "cosine",
     token: "Token",
     from: "From",
     to: "To",
   },
   tiny: {
     description:
-      "This attention head is small enough to compute by hand: 0 is [1, 0] and 1 is [0, 1]. Change the sequence or any number in the three matrices, and every step updates.",
+      "This attention head is small enough to compute by hand: 0 is [1, 0] and 1 is [0, 1]. Change the sequence or any number in the four matrices, and every step updates.",
     sequence: "Sequence",
-    divided: "divide by √d_k",
+    divided: "divide by $\\sqrt{d_k}$",
     causal: "mask the future",
-    examples: { boosted: "Boosted keys", plain: "Plain keys", own: "0 1, own queries" },
+    base3: "3 instead of $e$",
+    base3Says: "The softmax uses powers of 3, which are easier to compute in your head.",
+    examples: { boosted: "Boosted keys", plain: "Plain keys", own: "Self-matching queries" },
+    examplesSay: {
+      boosted:
+        "Loads the sequence 0010, queries that all look for a 1, and keys of length 10: almost all weight goes to the 1.",
+      plain: "Loads the sequence 0010, queries that all look for a 1, and keys of length 1.",
+      own: "Loads the sequence 01, queries with which each token looks for its own digit, and keys of length 10.",
+    },
+    matrices: { query: "query matrix", key: "key matrix", value: "value matrix", output: "output matrix" },
     entry: (matrix: string, row: number, column: number) => `${matrix}, row ${row}, column ${column}`,
     empty: (most: number) => `Enter 1 to ${most} digits, each 0 or 1.`,
     left: "Only the digits 0 and 1 count; everything else is ignored.",
     blank: "This is not a number. The previous number is used until you enter one.",
     steps: {
-      query: "query Q = E W^Q",
-      key: "key K = E W^K",
-      value: "value V = E W^V",
-      scores: "compare: S = Q Kᵀ",
+      query: "query",
+      key: "key",
+      value: "value",
+      scores: "compare",
       scaled: "divide",
       masked: "mask",
-      weights: "softmax: A",
-      mixed: "weigh and sum: A V",
+      weights: "softmax",
+      mixed: "weigh and sum",
+      output: "write",
     },
   },
   lens: {
     description:
-      "The logit lens decodes the residual stream after each block as if it were the last one. For every position it shows what the model would predict if it stopped there; the last block gives the model's own prediction.",
+      "The logit lens decodes the residual stream after each block as if that block were the last one. For every position, it shows what the model would predict if it stopped there; the last block gives the model's own prediction.",
     only: "show the probability of the target token",
     summary: (word: string, share: string) => `“${word}” ${share}`,
     here: (block: number, token: string) => `After block ${block}, at “${token}”:`,
@@ -307,7 +307,8 @@ export const en = {
       done === planned
         ? `${done} ${done === "1" ? "step" : "steps"}`
         : `step ${done} of ${about ? "about " : ""}${planned}`,
-    snapshots: (n: number) => `${n} ${n === 1 ? "snapshot" : "snapshots"}`,
+    snapshots: (n: number, latest: boolean) =>
+      `${n} ${n === 1 ? "snapshot" : "snapshots"}${latest ? " and the latest model" : ""}`,
     speed: (n: string) => `${n} tokens/s`,
     progress: (run: string) => `Progress of ${run}`,
     open: "Inspect",
@@ -316,7 +317,9 @@ export const en = {
     stopName: (run: string) => `Stop ${run}`,
     resume: "Resume",
     resumeName: (run: string) => `Resume ${run}`,
-    loss: "Loss in nats per token. Pale line: training; bold line: training, smoothed; dots: validation.",
+    loss: "Loss in nats per token. Pale line: training; thin line: training, smoothed; bold line with dots: validation.",
+    lossBuiltIn:
+      "The built-in model's training loss is higher because only its training text contains lists of random words.",
     lossLabel: (spoken: string) => `Loss by step: ${spoken}`,
     spoken: (run: string, step: number, loss: string, validation: string) =>
       `${run}, step ${step}: training ${loss}, validation ${validation}`,
@@ -333,6 +336,14 @@ export const en = {
     rateShort: "learning rate",
     tokens: "tokens seen",
     samples: "Samples during training",
+    heads: "Heads as they form",
+    headsOn: (text: string) => `Attention patterns on “${text}”. Click one to see it step by step.`,
+    trains: (run: string, done: string, planned: string) =>
+      planned === "" ? `${run} is starting…` : `${run} is training: step ${done} of about ${planned}`,
+    watch: "Watch",
+    done: (run: string, steps: string) => `${run} has finished training (${steps} steps).`,
+    compare: (model: string) => `Compare with ${model}`,
+    close: "Close",
     after: (step: string) => `after step ${step}`,
     waiting: "Waiting for the first step…",
     begin: "New run",
@@ -361,6 +372,7 @@ export const en = {
     title: "Training step",
     description: "Move through training: every view shows the model as it was after the selected step.",
     step: (step: string, all: string) => `step ${step} of ${all}`,
+    at: (step: string) => `step ${step}`,
     loss: (loss: string) => `loss ${loss}`,
     follow: "follow the latest step",
   },
@@ -368,17 +380,20 @@ export const en = {
     title: "Forward pass",
     tokens: "tokens",
     embedding: "embedding",
-    block: (i: number, count: number) => `block ${i} / ${count - 1}`,
+    block: (i: number) => `block ${i}`,
     blockOf: (i: number, last: number) => `Block ${i}. Blocks are numbered from 0 to ${last}.`,
     norm: "norm",
     query: "query",
     key: "key",
     value: "value",
-    attention: (j: number, count: number) => `attention · head ${j} / ${count - 1}`,
+    attention: (j: number) => `attention · head ${j}`,
     headOf: (j: number, last: number) => `Head ${j} of this block. Heads are numbered from 0 to ${last}.`,
     feedforward: "feed-forward",
     others: (first: number, last: number) =>
-      first === last ? `block ${first}` : `blocks ${first} to ${last}`,
+      first === last ? `added by block ${first}` : `added by blocks ${first}–${last}`,
+    added: (block: number, token: string, attention: string, feedforward: string) =>
+      `Block ${block} at “${token}”: attention added ${attention} and feed-forward ${feedforward} times the length of the vector that came in.`,
+    read: (token: string, share: string) => `The logit lens reads “${token}” here (${share}).`,
     final: "norm",
     nextWord: "next word",
     lastWord: "word at the last position",
@@ -393,7 +408,7 @@ export const en = {
   },
   /** The flow in one line, above most views. */
   strip: {
-    head: (j: number, count: number) => `head ${j} / ${count - 1}`,
+    head: (j: number) => `head ${j}`,
     weight: (from: string, to: string, weight: string, head: string) =>
       `“${from}” puts ${weight} of its attention on “${to}” (${head})`,
   },
@@ -419,7 +434,7 @@ export const en = {
     block: (i: number) => `block ${i}`,
     head: (j: number) => `head ${j}`,
     description:
-      "One row per block, one column per head. In each pattern, a row is a token and a column a token it attends to: the darker, the more. Click a pattern to see it step by step.",
+      "One row per block, one column per head. In each pattern, a row is a token and a column is a token it attends to; the stronger the color, the more attention. Click a pattern to see it step by step.",
     explained: {
       previous:
         "Previous token: attention one position back, whatever the tokens are. It tells each token what came just before it.",
@@ -429,16 +444,19 @@ export const en = {
       induction:
         "Induction: attention to the token after an earlier occurrence of the current one. After “A B … A”, it finds “B”.",
       antecedent:
-        "Antecedent: attention from a pronoun to what it stands for, measured on stories whose pronouns are known.",
+        "Antecedent: attention from a pronoun to what it stands for, measured on stories in which the antecedent of every pronoun is known.",
     },
+    measured:
+      "Each score is a mean attention weight, measured on random tokens repeated once, not on the text above.",
     best: (kind: string, score: string) => `${kind}: ${score} of its attention`,
     nothing: "no known pattern",
     only: "Only these",
-    none: "No head shows this pattern more than any other.",
+    onlyHint: "Show only heads whose score is at least twice that of uniform attention",
+    none: "No head's score for this pattern is clearly above chance.",
     finding: "Scoring every head on small texts with known answers. This takes a while, once per model…",
     failed: (error: string) => `The heads could not be scored: ${error}`,
     find: "Find a head",
-    findHint: "e.g. 13.8",
+    findHint: (block: number, head: number) => `e.g. ${block}.${head}`,
     missed: (block: number, head: number) =>
       `There is no such head. Blocks are numbered from 0 to ${block}, heads from 0 to ${head}. Type the name of a pattern, such as induction, to sort by it.`,
   },
@@ -455,15 +473,17 @@ export const en = {
     divided: "logit ÷ T",
     write: "Generate",
     stop: "Stop",
+    unknown: (pieces: string[]) =>
+      `The model has no token for ${pieces.map((word) => `“${word}”`).join(", ")} and reads ${pieces.length === 1 ? "it" : "them"} in small pieces. It has probably seen few such words.`,
     context: (n: number, most: number) => `${n} of ${most} context tokens`,
     slid: (n: number) => `· the first ${n} are outside the context`,
   },
   parts: {
     embedding: "Embedding",
-    norm: "Norm",
+    norm: "First norm",
     head: "Head",
     add: "Add attention",
-    norm2: "Norm",
+    norm2: "Second norm",
     feedforward: "Feed-forward",
     add2: "Add feed-forward",
     final: "Final norm and next word",
@@ -472,6 +492,12 @@ export const en = {
     block: (part: string, block: number) => `Block ${block}: ${part}`,
     head: (block: number, head: number, token: string) =>
       `Block ${block}, head ${head}: attention from “${token}”`,
+  },
+  /** What the steps of a layer norm do. */
+  layerNorm: {
+    scale:
+      "This is the standard deviation of each token's vector. After the mean is subtracted, the vector is divided by it.",
+    norm: "Each number becomes a z-score: minus the vector's mean, divided by its standard deviation. A trained gain $\\gamma$ then scales each dimension, and a trained shift $\\beta$ moves it. The other tab shows the input.",
   },
   steps: {
     "look up": {
@@ -489,11 +515,13 @@ export const en = {
     mean: { name: "mean μ", description: "This is the mean of each token's vector." },
     scale: {
       name: "scale σ",
-      description: "This is the size of the entries in each token's vector. The vector is divided by it.",
+      description:
+        "This is the root mean square of each token's vector: the typical size of its entries. The vector is divided by it.",
     },
     norm: {
       name: "norm",
-      description: "Each token's vector is normalized to a common scale before the next part reads it.",
+      description:
+        "Each token's vector is divided by its scale, and each dimension is multiplied by a trained gain. The other tab shows the input.",
     },
     project: {
       name: "project",
@@ -517,7 +545,7 @@ export const en = {
     divide: {
       name: "divide",
       description:
-        "Each score is divided by √d_k so that dot products of long vectors do not saturate the softmax.",
+        "Each score is divided by $\\sqrt{d_k}$ so that dot products of long vectors do not saturate the softmax.",
     },
     mask: {
       name: "mask",
@@ -525,7 +553,8 @@ export const en = {
     },
     softmax: {
       name: "softmax",
-      description: "The softmax turns each row of scores into positive weights that sum to 1.",
+      description:
+        "The softmax turns each row of scores into positive weights that sum to 1. Only the differences within a row matter: the largest score gets the largest weight, even if all scores are negative.",
     },
     weigh: {
       name: "weigh",
@@ -537,7 +566,7 @@ export const en = {
     },
     write: {
       name: "write",
-      description: "The head's rows of W^O project the sum back to the residual stream.",
+      description: "The head's rows of $W^O$ project the sum back to the residual stream.",
     },
     gather: { name: "all heads", description: "The outputs of all heads in the block are summed." },
     "post norm": {
@@ -571,11 +600,70 @@ export const en = {
   cell: {
     hover: "Point at a number to see how it was computed; click it to trace it back.",
     trained: "This is a trained weight, learned from text. The trace ends here.",
+    edited: (value: string, computed: string) =>
+      `An edit set this number to ${value}. Without it, the formula gives ${computed}.`,
     back: "Back",
     formula: "Formula",
     more: (n: number) => `… ${n} more`,
     masked: (score: string) => `This token is masked: −∞ replaces the score ${score}.`,
+    of: (name: string, token: string) => `${name} of “${token}”`,
+    between: (name: string, from: string, to: string) => `${name} from “${from}” to “${to}”`,
+    after: (name: string, word: string, token: string) => `${name} of “${word}” after “${token}”`,
+    headOutput: (head: string) => `${head} output`,
+    sharedHead: (block: number, head: number) => `shared head ${block}.${head}`,
+    attending: (token: string) => `for “${token}”`,
+    entry: (name: string, [row, column]: number[]) =>
+      column === undefined ? `${name} ${row}` : `${name}, row ${row}, column ${column}`,
+    python: "Copy the name in Python",
   },
+  /** Names of the numbers at each site. */
+  sites: {
+    embedding: "embedding",
+    position: "position vector",
+    input: "block input",
+    normed: "normalized input",
+    attention: "attention output",
+    attention_normed: "normalized attention output",
+    middle: "residual stream after attention",
+    normed2: "normalized residual stream",
+    hidden_raw: "neuron before the nonlinearity",
+    hidden_gate: "gate",
+    hidden_up: "neuron before the gate",
+    hidden: "neuron",
+    feedforward: "feed-forward output",
+    feedforward_normed: "normalized feed-forward output",
+    output: "block output",
+    final: "final vector",
+    logits: "logit",
+    probabilities: "probability",
+    query_raw: "projected query",
+    key_raw: "projected key",
+    query_normed: "normalized query",
+    key_normed: "normalized key",
+    query: "query",
+    key: "key",
+    value: "value",
+    scores: "score",
+    scaled: "scaled score",
+    masked: "masked score",
+    weights: "attention weight",
+    weighed: "weighted value",
+    mixed: "sum of weighted values",
+    mean: "mean",
+    scale: "scale",
+    gain: "gain",
+    shift: "shift",
+    weight: "weight",
+    matrix: "weights",
+    bias: "bias",
+  },
+  norms: {
+    normed: "first norm",
+    attention_normed: "attention norm",
+    normed2: "second norm",
+    feedforward_normed: "feed-forward norm",
+    final: "final norm",
+  } as Record<string, string>,
   looks: (from: string, to: string, share: string) => `“${from}” puts ${share} of its attention on “${to}”`,
   pointed: {
     axes: "from ↓ to →",
@@ -594,6 +682,8 @@ export const en = {
     exceeded: "A few numbers are larger and share the strongest color.",
     weights: "attention",
     others: "other columns",
+    barsSay:
+      "How much each block added to each token’s vector, relative to the vector’s length: half a cell if both are equally long. Above the bars: the token that the logit lens reads after each block.",
     own: "Each column has its own color scale, set by its largest numbers.",
   },
   walk: {
@@ -601,11 +691,12 @@ export const en = {
     next: "Next",
     done: "Done",
     skip: "Skip",
+    back: "Back",
     stops: [
       "Your text goes through the model from left to right. It is split into tokens, and each token keeps its own row throughout. The gray line is its residual stream, to which every part adds something.",
-      "Attention is the only part that moves information between rows. The squares show how much each token attends to the tokens before it; the green curves are the values that the selected token receives. Click any token to select it.",
-      "Each view answers another question about the same text. “All heads” shows every attention pattern of the model, to find the heads that do something you can name. Press [ and ] to move through the heads, Page Up and Page Down to move through the blocks.",
-      "This is the selected part, step by step, in real numbers. Use the arrow keys to move between steps, or press P to play them. Point at a number to see its formula; click it to trace it back to the numbers it was computed from, down to the trained weights.",
+      "Attention is the only part that moves information between rows. The squares show how much each token attends to the tokens before it; the green curves are the values that the selected token receives. Click any token to select it. On the right, bars show how much each block adds; the word above them is what the model would predict if it stopped there.",
+      "Each view answers a different question about the same text. “All heads” shows the attention pattern of every head, so that you can find heads that do something recognizable. Press [ and ] to move through the heads, Page Up and Page Down to move through the blocks.",
+      "This is the selected part, step by step, with the actual numbers. Use the arrow keys to move between steps, or press P to play them. Point at a number to see its formula; click it to trace it back to the numbers it was computed from, down to the trained weights.",
       "This is what the model predicts as the next word. Change the sampling settings, click a word to append it, or let the model generate text.",
       "Type your own text here. Everything updates as you type.",
     ],
@@ -623,6 +714,7 @@ export const en = {
     numbers: "Numbers",
     svg: "SVG",
     png: "PNG",
+    light: (kind: string) => `${kind}, light background`,
     csv: "CSV",
     npy: ".npy",
     link: "Copy link",
@@ -639,19 +731,20 @@ export const en = {
   },
   published: {
     texts: "Texts",
-    without: (views: string[]) => `Install Clearhead for ${views.join(", ")} and texts of your own.`,
+    without: (views: string[]) => `To use ${views.join(", ")} or your own texts, install Clearhead.`,
     lab: (name: string) =>
       `This lab was run in advance. To change its settings, install Clearhead and run clearhead lab ${name}.`,
     about:
       "This page needs no server: the texts were run through the model in advance, and every number is the model's own. To type texts of your own, edit activations or train a model on your own text, install Clearhead and run clearhead demo.",
     walk: [
       "This is what the model predicts as the next word. Change the sampling settings, and the probabilities update.",
-      "Choose another text here. You can compare two of them side by side below.",
+      "Choose another text here. You can compare two texts side by side below.",
     ],
   },
   /** Translations of the server's errors by their code. Empty in English: the server's own text is shown. */
   refusals: {} as Record<string, (values: Record<string, string | number>) => string>,
   problems: {
+    retry: "Try again",
     lost: "The server is not responding. The page reconnects as soon as it is back.",
     access:
       "A different server is running at this address and does not recognize this page. Open the address that it printed when it started.",

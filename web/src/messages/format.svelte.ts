@@ -31,10 +31,24 @@ export function fixed(x: number, digits: number): string {
   return `${x < 0 && Number(text) !== 0 ? "−" : ""}${localizeDecimal(text)}`;
 }
 
-/** Such as 88% or 0.4%. */
+/** Such as 88%, 0.4% or <0.01%; in German with a narrow no-break space before the sign. */
 export function percent(p: number): string {
   const value = 100 * p;
-  return `${fixed(value, value >= 9.95 || value === 0 ? 0 : value >= 0.095 ? 1 : 2)}%`;
+  const isTiny = value > 0 && value < 0.005;
+  const digits = value >= 9.95 || value === 0 ? 0 : value >= 0.095 ? 1 : 2;
+  const shown = isTiny ? `<${fixed(0.01, 2)}` : fixed(value, digits);
+  return `${shown}${locale.language === "de" ? "\u202f" : ""}%`;
+}
+
+/** A vector such as [0.5, 1]; numbers with a decimal comma are separated by semicolons. */
+export function vector(values: readonly number[], format: (value: number) => string): string {
+  return `[${values.map(format).join(locale.language === "de" ? "; " : ", ")}]`;
+}
+
+/** At most four decimals, and none for a whole number. */
+export function compact(x: number): string {
+  if (x !== 0 && Math.abs(x) < 0.00095) return precise(x);
+  return fixed(x, [0, 1, 2, 3].find((digits) => Math.abs(Number(x.toFixed(digits)) - x) < 1e-12) ?? 4);
 }
 
 /** With thousands separators, such as 134,515,008. */

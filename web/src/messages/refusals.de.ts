@@ -31,6 +31,8 @@ export const REFUSALS: Messages["refusals"] = {
   already_pulling: ({ name }) =>
     `${name} wird gerade heruntergeladen. Es kann immer nur ein Modell auf einmal heruntergeladen werden.`,
 
+  texts_differ_in_length: ({ other, count }) =>
+    `Der andere Text hat ${n(other)} Tokens und dieser ${n(count)}: Zum Übernehmen müssen beide gleich viele haben.`,
   text_empty: () => "Der Text ist leer: Gib mindestens ein Zeichen ein.",
   text_too_long: ({ most }) => `Der Text ist zu lang: Erlaubt sind höchstens ${n(most)} Zeichen.`,
   context_length_exceeded: ({ count, most }) =>

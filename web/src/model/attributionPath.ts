@@ -19,6 +19,11 @@ export function topContributions(attribution: Attribution, count: number): Contr
     .slice(0, count);
 }
 
+/** The width of a curve or the diameter of a circle, relative to that of the largest amount. */
+export function relativeSize(value: number, largest: number): number {
+  return Math.sqrt(Math.abs(value) / largest);
+}
+
 /** The block and head of a site such as block.20.head.3.output, or null. */
 export function parseHeadSite(name: string): { block: number; head: number } | null {
   const { block, head } = parseSite(name);
@@ -35,7 +40,7 @@ export function formatPath(path: Hop[]): string {
   return path.map(({ block, head, source }) => `${block}.${head}.${source}`).join("-");
 }
 
-/** Returns an empty path for invalid text: each hop must lead to an earlier block. */
+/** Parses a path. Invalid text gives an empty one: each hop must lead to an earlier block. */
 export function parsePath(text: string | null): Hop[] {
   if (text === null || !/^\d{1,6}\.\d{1,6}\.\d{1,6}(-\d{1,6}\.\d{1,6}\.\d{1,6})*$/.test(text)) return [];
   const hops = text.split("-").map((hop) => {

@@ -60,6 +60,20 @@ export function haveSameShape(one: Config, other: Config): boolean {
   return shape(one) === shape(other);
 }
 
+export interface Distance {
+  site: string;
+  distance: number;
+}
+
+/** Lists sites that share a name only once, since they hold the same numbers. The first one keeps its place. */
+export function listOnce(distances: Distance[], nameOf: (site: string) => string): Distance[] {
+  const names = new Set<string>();
+  return distances.filter(({ site }) => {
+    const before = names.size;
+    return names.add(nameOf(site)).size > before;
+  });
+}
+
 export const GROUPS = ["all", "attention", "heads", "stream", "feedforward"] as const;
 export type Group = (typeof GROUPS)[number];
 

@@ -130,6 +130,7 @@ function deriveHead(
     }
     case "query":
     case "key":
+      if (!hasRawQueries(config)) return projected(part === "query" ? "Q" : "K");
       return deriveRotated(config, block, at(config.qk_norm ? `${part}_normed` : `${part}_raw`), row, column);
     case "scores":
       return derived("dot", [rowArea(at("query"), row), rowArea(at("key"), column)]);
@@ -150,7 +151,7 @@ function deriveHead(
   }
 }
 
-/** The derivation of a weighed value: the attention of `query` to `row`, times a number of that value. */
+/** The derivation of a weighted value: the attention weight from `query` to `row`, times the value's entry. */
 export function deriveWeighed(
   block: number,
   head: number,
@@ -222,7 +223,7 @@ function deriveRotated(
   });
 }
 
-/** The rotation of a pair of features per position, in radians. */
+/** The angle by which a pair of features is rotated per position, in radians. */
 function frequency(config: Config, block: number, pair: number): number {
   const local = config.local_rotary_base !== 0 && config.local_blocks.includes(block);
   const base = local ? config.local_rotary_base : config.rotary_base;
@@ -256,14 +257,19 @@ export function isGated(config: Config): boolean {
   return config.feedforward === "swiglu" || config.feedforward === "geglu";
 }
 
+/** Whether queries and keys are normalized or rotated before they are compared. */
+export function hasRawQueries({ position, qk_norm }: Pick<Config, "position" | "qk_norm">): boolean {
+  return position === "rotary" || qk_norm;
+}
+
 export function hasPositions(config: Config): boolean {
   return config.position === "learned" || config.position === "sinusoidal";
 }
 
 const MAX_DEPTH = 4; // how many derivations to trace back
-const MAX_CELLS = 64; // of an area to derive
+const MAX_CELLS = 64; // how many cells of an area to derive
 
-/** The areas to highlight. If none of them is on screen, also the nearest of their inputs that are. */
+/** The areas to highlight. If none of them is on screen, also their nearest inputs that are. */
 export function findHighlights(
   config: Config,
   ids: readonly number[],

@@ -1,6 +1,6 @@
-/** Edits of what a model computes. */
+/** Edits to what a model computes. */
 
-import { parseSite } from "./sites";
+import { type Cell, parseSite } from "./sites";
 import type { Config, Edit } from "../engine/types";
 
 /** Sets one weight of a row and rescales the others, so that they still sum to 1. */
@@ -25,7 +25,7 @@ export interface EditDescription {
   amount: number;
 }
 
-/** What an edit does, in terms that every language can phrase. */
+/** What an edit does, independent of the page's language. */
 export function describeEdit(edit: Edit): EditDescription {
   const { block, head, part } = parseSite(edit.site);
   const columns = edit.columns ?? [];
@@ -54,6 +54,33 @@ export function describeEdit(edit: Edit): EditDescription {
   };
 }
 
+/** Whether an edit sets what a head writes at a position to zero. */
+export function isSilenced(edits: Edit[], head: string, row: number): boolean {
+  return edits.some(
+    ({ site, value, at, columns }) =>
+      site === `${head}.output` && value === 0 && (columns ?? []).length === 0 && (at?.includes(row) ?? true),
+  );
+}
+
+/** Whether an edit changes this site, or a site within this head or block. */
+export function isEdited(edits: Pick<Edit, "site">[], place: string): boolean {
+  return edits.some(({ site }) => site === place || site.startsWith(`${place}.`));
+}
+
+/** Whether an edit sets this number. Without positions or columns, it applies to all of them. */
+export function isEditedCell(
+  edits: Pick<Edit, "site" | "at" | "columns">[],
+  { name, row, column }: Cell,
+  length: number,
+): boolean {
+  return edits.some(
+    ({ site, at, columns }) =>
+      site === name &&
+      (!at?.length || at.some((position) => (position + length) % length === row)) &&
+      (!columns?.length || columns.includes(column)),
+  );
+}
+
 /** The edits that apply to a text of this length. Rows of attention weights are extended to the length. */
 export function applicableEdits(
   edits: Edit[],
@@ -66,7 +93,7 @@ export function applicableEdits(
     if (edit.at?.some((row) => row >= length || row < -length)) return [];
     if (part !== "weights" || !Array.isArray(edit.value)) return [edit];
     const rows = edit.value as number[][];
-    // The mask hides tokens that were appended later.
+    // Tokens appended later are masked, so their weights are 0.
     const extended = rows.map((row) => [...row, ...Array<number>(Math.max(0, length - row.length)).fill(0)]);
     return config.causal && extended.every((row) => row.length === length)
       ? [{ ...edit, value: extended }]
@@ -74,7 +101,7 @@ export function applicableEdits(
   });
 }
 
-/** Splits the blocks into ranges of similar cost: an edit reruns the model from its block on. */
+/** Splits the blocks into ranges of similar cost: an edit reruns the model from its block onward. */
 export function balancedBlockRanges(blocks: number): [number, number][] {
   const ranges: [number, number][] = [];
   for (let last = blocks; last > 0;) {

@@ -3,7 +3,7 @@
 import type { Derivation } from "./derivation";
 import type { Config } from "../engine/types";
 
-/** The page shows the model's own numbers; this only explains them, and fills in those missing in a saved file. */
+/** The page shows the model's own numbers; this explains them, and fills in those that a saved file lacks. */
 export function evaluate(
   { operation, constants }: Derivation,
   config: Config,
@@ -89,10 +89,10 @@ function erf(x: number): number {
   return Math.sign(x) * (1 - Math.exp(-size * size) / Math.sqrt(Math.PI) / (size + fraction));
 }
 
-function average(values: readonly number[]): number {
+export function average(values: readonly number[]): number {
   return values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
-function rootMeanSquare(values: readonly number[], center: number, epsilon: number): number {
+export function rootMeanSquare(values: readonly number[], center: number, epsilon: number): number {
   return Math.sqrt(average(values.map((value) => (value - center) ** 2)) + epsilon);
 }

@@ -18,10 +18,16 @@ function scoreOf(scores: HeadScores, kind: HeadKind, { block, head }: HeadIndex)
 
 const MIN_RATIO = 2; // times the score of uniform attention
 
+/** Whether a head's score is clearly above chance. */
+function isClear(scores: HeadScores, kind: HeadKind, index: HeadIndex): boolean {
+  const score = scoreOf(scores, kind, index);
+  return score > 0 && score >= MIN_RATIO * (scores.chance[kind] ?? 0);
+}
+
 /** The kind with the highest score, or null if no score is clearly above chance. */
 export function dominantKind(scores: HeadScores, index: HeadIndex): { kind: HeadKind; score: number } | null {
-  return HEAD_KINDS.map((kind) => ({ kind, score: scoreOf(scores, kind, index) }))
-    .filter(({ kind, score }) => score > 0 && score >= MIN_RATIO * (scores.chance[kind] ?? 0))
+  return HEAD_KINDS.filter((kind) => isClear(scores, kind, index))
+    .map((kind) => ({ kind, score: scoreOf(scores, kind, index) }))
     .reduce<{ kind: HeadKind; score: number } | null>(
       (best, other) => (best === null || other.score > best.score ? other : best),
       null,
@@ -38,14 +44,14 @@ export function sortHeads<T extends HeadIndex>(
   return heads.toSorted((one, other) => scoreOf(scores, order, other) - scoreOf(scores, order, one));
 }
 
-/** The heads whose dominant kind is this one. */
+/** The heads that show this pattern clearly, whatever else they do. */
 export function filterHeads<T extends HeadIndex>(heads: T[], kind: HeadKind, scores: HeadScores): T[] {
-  return heads.filter((head) => dominantKind(scores, head)?.kind === kind);
+  return heads.filter((head) => isClear(scores, kind, head));
 }
 
 const MIN_PREFIX = 3; // characters
 
-/** The only order whose name, in English or as displayed, starts with the text. */
+/** The order whose name, in English or as displayed, starts with the text; null if there is not exactly one. */
 export function parseOrder(text: string, names: Record<HeadOrder, string>): HeadOrder | null {
   const prefix = text.trim().toLowerCase();
   if (prefix.length < MIN_PREFIX) return null;
@@ -55,7 +61,7 @@ export function parseOrder(text: string, names: Record<HeadOrder, string>): Head
   return matches.length === 1 ? matches[0]! : null;
 }
 
-/** "13.8", "13 8" or "b13 h8" is head 8 of block 13; "13" is its head 0. Returns null if there is no such head. */
+/** "13.8", "13 8" or "b13 h8" is head 8 of block 13; "13" is head 0. Null if there is no such head. */
 export function parseHead(text: string, blocks: number, heads: number): HeadIndex | null {
   const match = /^\D*(\d+)(?:\D+(\d+))?\D*$/.exec(text);
   if (match === null) return null;

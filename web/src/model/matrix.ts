@@ -18,9 +18,10 @@ export class Matrix {
     return this.values[i * this.columns + j]!;
   }
 
-  /** A row, by its index in the whole matrix. */
+  /** A row, by its index in the whole matrix; NaN outside the slice. */
   row(row: number): Float32Array {
     const i = row - this.firstRow;
+    if (i < 0 || i >= this.rows) return new Float32Array(this.columns).fill(NaN);
     return this.values.subarray(i * this.columns, (i + 1) * this.columns);
   }
 
@@ -50,6 +51,14 @@ export class Matrix {
   #robustPeak: number | undefined;
 }
 
+/** Values times the attention weights of one query. */
+export function weigh(weights: Matrix, values: Matrix, query: number): Matrix {
+  const products = values.values.map(
+    (value, i) => value * weights.at(query, values.firstRow + Math.floor(i / values.columns)),
+  );
+  return new Matrix(products, values.rows, values.columns, values.firstRow, values.firstColumn);
+}
+
 export function findPeak(values: Iterable<number>): number {
   let peak = 0;
   for (const value of values) if (Number.isFinite(value)) peak = Math.max(peak, Math.abs(value));
@@ -57,7 +66,7 @@ export function findPeak(values: Iterable<number>): number {
 }
 
 const ROBUST_QUANTILE = 0.985; // quantile of the absolute values
-const MIN_SAMPLE = 100; // numbers: of fewer, the largest counts
+const MIN_SAMPLE = 100; // with fewer numbers, use the largest
 const MAX_SAMPLE = 20_000; // numbers to estimate the quantile from
 
 export function findRobustPeak(values: ArrayLike<number>): number {
@@ -76,7 +85,7 @@ export function decodeMatrices(
   body: ArrayBuffer,
   shapes: string,
 ): { values: Float32Array; shape: number[] }[] {
-  const all = new Float32Array(body); // little-endian, as on all platforms with browsers
+  const all = new Float32Array(body); // little-endian, like every platform that has a browser
   let start = 0;
   const parts = shapes.split(";").map((text) => {
     const shape = text.split(",").map(Number);
@@ -89,7 +98,7 @@ export function decodeMatrices(
   return parts;
 }
 
-/** For each row the half-open range of columns that the mask leaves. */
+/** For each row, the half-open range of columns that are not masked. */
 export type VisibleColumns = (row: number) => [number, number];
 
 export const ALL_VISIBLE: VisibleColumns = () => [0, Infinity];
@@ -108,7 +117,7 @@ export function applyMask(matrix: Matrix, visible: VisibleColumns): Matrix {
   return new Matrix(values, matrix.rows, matrix.columns, matrix.firstRow, matrix.firstColumn);
 }
 
-/** Keeps the number with the largest absolute value of each square of cells. */
+/** Reduces each square of cells to its number with the largest absolute value. */
 export function downsample(matrix: Matrix, side: number): Matrix {
   if (side === 1) return matrix;
   const [rows, columns] = [Math.ceil(matrix.rows / side), Math.ceil(matrix.columns / side)];
@@ -128,7 +137,7 @@ export function downsample(matrix: Matrix, side: number): Matrix {
   return new Matrix(values, rows, columns);
 }
 
-/** Keeps the number with the largest absolute value of each segment. */
+/** Reduces the values to `count` segments, each to its number with the largest absolute value. */
 export function poolLargest(values: Float32Array, count: number): Float32Array {
   if (values.length <= count) return values;
   const pooled = new Float32Array(count);
@@ -139,4 +148,23 @@ export function poolLargest(values: Float32Array, count: number): Float32Array {
     pooled[cell] = best;
   }
   return pooled;
+}
+
+/** The columns of a row from the largest number to the smallest; columns without a number come last. */
+export function sortColumns(row: ArrayLike<number>): number[] {
+  const size = (column: number) => (Number.isNaN(row[column]!) ? -Infinity : row[column]!);
+  return Array.from({ length: row.length }, (_, column) => column).sort((a, b) => size(b) - size(a) || a - b);
+}
+
+/** These columns side by side. The first of them is numbered `firstColumn`. */
+export function pickColumns(matrix: Matrix, columns: number[], firstColumn: number): Matrix {
+  const values = new Float32Array(matrix.rows * columns.length);
+  for (let i = 0, at = 0; i < matrix.rows; i++)
+    for (const column of columns) values[at++] = matrix.at(matrix.firstRow + i, column);
+  return new Matrix(values, matrix.rows, columns.length, matrix.firstRow, firstColumn);
+}
+
+/** The position of the largest value; 0 if there are none. */
+export function indexOfLargest(values: Float32Array = new Float32Array()): number {
+  return values.reduce((best, value, i) => (value > values[best]! ? i : best), 0);
 }

@@ -1,69 +1,97 @@
-/** The symbols of sites and weights in formulas, as in the lectures. */
+/** The symbols of sites and weights in formulas, in TeX, as in the lectures. */
 
-import { parseSite } from "./sites";
+import { type Area, type Cell, isVector, parseSite, type Span } from "./sites";
+import { hasRawQueries, WEIGHED } from "./derivation";
 import type { Config } from "../engine/types";
 
-export interface Notation {
-  letter: string;
-  superscript: string; // superscript
-}
+/** What the symbols depend on. */
+export type NotationConfig = Pick<Config, "position" | "qk_norm">;
 
-const LETTERS: Record<string, string> = {
+const SYMBOLS: Record<string, string> = {
   embedding: "e",
   position: "p",
   input: "x",
-  normed: "t 1",
-  attention: "t 2",
-  attention_normed: "t̂ 2",
-  middle: "t 3",
-  normed2: "t 4",
-  feedforward: "t 5",
-  feedforward_normed: "t̂ 5",
+  normed: "t^{1}",
+  attention: "t^{2}",
+  attention_normed: "\\hat{t}^{2}",
+  middle: "t^{3}",
+  normed2: "t^{4}",
+  feedforward: "t^{5}",
+  feedforward_normed: "\\hat{t}^{5}",
   output: "h",
   hidden_raw: "u",
   hidden_gate: "g",
   hidden_up: "u",
-  hidden: "a",
+  hidden: "n",
   final: "f",
-  logits: "ℓ",
+  logits: "\\ell",
   probabilities: "P",
-  "embedding.W": "W E",
-  "position.W": "W P",
-  "unembedding.W": "W U",
+  "embedding.W": "W^{E}",
+  "position.W": "W^{P}",
+  "unembedding.W": "W^{U}",
 };
 
-const HEAD_LETTERS: Record<string, string> = {
+const HEAD_SYMBOLS: Record<string, string> = {
   query_raw: "q",
   key_raw: "k",
-  query_normed: "q̂",
-  key_normed: "k̂",
+  query_normed: "\\hat{q}",
+  key_normed: "\\hat{k}",
   query: "q",
   key: "k",
   value: "v",
   scores: "s",
-  scaled: "s′",
+  scaled: "s'",
   masked: "m",
-  weights: "α",
-  weighed: "αv",
-  mixed: "z",
-  output: "o",
+  weights: "\\alpha",
+  weighed: "(\\alpha v)",
+  mixed: "a",
 };
 
-/** Symbols before QK-norm and rotation. Without either, the raw vectors are the ones compared. */
-const RAW: Record<string, string> = { query_raw: "q̃", key_raw: "k̃" };
+/** A number; for a weighted value, with the position of the token that attends. */
+export type NamedCell = Cell & { query?: number };
 
-export function notationOf(name: string, config: Pick<Config, "position" | "qk_norm">): Notation {
+/** Symbols before QK-norm and rotation. Without either, the raw vectors are the ones compared. */
+const RAW: Record<string, string> = { query_raw: "\\tilde{q}", key_raw: "\\tilde{k}" };
+
+const GREEK: Record<string, string> = { mean: "\\mu", scale: "\\sigma", gain: "\\gamma", shift: "\\beta" };
+
+/** The symbol of a site or weight without its indices. */
+export function symbolOf(name: string, config: NotationConfig): string {
   const { head, part } = parseSite(name);
-  const transformed = config.position === "rotary" || config.qk_norm;
-  if (head !== null && transformed && RAW[part] !== undefined) return { letter: RAW[part], superscript: "" };
-  const end = part.split(".").at(-1)!;
-  if (part !== end || part === "gain" || part === "shift") {
-    const greek = { mean: "μ", scale: "σ", gain: "γ", shift: "β" }[end];
-    if (greek !== undefined) return { letter: greek, superscript: "" };
-  }
+  const greek = GREEK[part.split(".").at(-1)!];
+  if (greek !== undefined) return greek;
   const weight = /^([Wb])_(\w+)$/.exec(part);
-  if (weight) return { letter: weight[1]!, superscript: weight[2] === "gate" ? "g" : weight[2]! };
-  const known = head !== null ? HEAD_LETTERS[part] : LETTERS[part];
-  const [letter = part, superscript = ""] = (known ?? part).split(" ");
-  return { letter, superscript };
+  if (weight) return `${weight[1]}^{${weight[2] === "gate" ? "g" : weight[2]}}`;
+  if (head === null) return SYMBOLS[part] ?? `\\text{${part}}`;
+  if (part === "output") return `o^{${head}}`; // the outputs of all heads may stand side by side
+  return (hasRawQueries(config) ? RAW[part] : undefined) ?? HEAD_SYMBOLS[part] ?? `\\text{${part}}`;
+}
+
+/** The symbol of one number, such as q_{5,0}. */
+export function cellSymbol({ name, row, column, query }: NamedCell, config: NotationConfig): string {
+  // A weighted value, which only the page computes, has no symbol of its own: write it as a product.
+  if (parseSite(name).part === WEIGHED && query !== undefined)
+    return `\\alpha_{${query},${row}} v_{${row},${column}}`;
+  return withIndices(name, config, row, column);
+}
+
+/** The symbol of an area: one number, a row q_{5}, or a column W_{:,0}. */
+export function areaSymbol({ name, rows, columns }: Area, config: NotationConfig): string {
+  if (rows === undefined && columns === undefined) return symbolOf(name, config);
+  return withIndices(name, config, rows === undefined ? "{:}" : only(rows), columns && only(columns));
+}
+
+/** The symbol with the given indices. Vectors have only one. */
+export function withIndices(
+  name: string,
+  config: NotationConfig,
+  row: number | string,
+  column?: number | string,
+): string {
+  const indices = column === undefined || isVector(name) ? `${row}` : `${row},${column}`;
+  return `${symbolOf(name, config)}_{${indices}}`;
+}
+
+function only([first, end]: Span): number | string {
+  return end === first + 1 ? first : `${first}{:}${end}`;
 }

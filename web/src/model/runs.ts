@@ -2,7 +2,7 @@
 
 import type { Run } from "../engine/types";
 
-/** The run of a model. A snapshot is named after its run, an @ and a step. */
+/** The run of a model. A snapshot's name consists of its run's name, an @ and a step. */
 export function runName(model: string): string {
   return isSnapshot(model) ? model.slice(0, model.lastIndexOf("@")) : model;
 }
@@ -25,7 +25,7 @@ export function listSnapshots(run: {
   state: string;
 }): Snapshot[] {
   const { name, snapshots, steps_done } = run;
-  // A resumed run still has the model of the previous session.
+  // While a resumed run trains, its folder still holds the model of the previous session.
   const model = run.state === "finished" || run.state === "stopped" ? run.model : null;
   const steps = model === null ? snapshots : snapshots.filter((step) => step < steps_done);
   const list = steps.map((step) => ({ step, model: `${name}@${step}` }));

@@ -9,7 +9,7 @@ export interface Sampling {
 
 export const DEFAULT_SAMPLING: Sampling = { temperature: 1, topK: 0, topP: 1, minP: 0 };
 
-/** The probability of each token; 0 if it is cut off. Temperature 0 selects the likeliest token. */
+/** The probability of each token; 0 if it is excluded. Temperature 0 selects the likeliest token. */
 export function tokenProbabilities(
   logits: Float32Array,
   { temperature, topK, topP, minP }: Sampling,
@@ -32,7 +32,7 @@ export function tokenProbabilities(
   );
   let count = n;
   if (topK > 0 && topK < n) {
-    const least = probabilities[order[topK - 1]!]!; // tokens as likely as the last one stay, too
+    const least = probabilities[order[topK - 1]!]!; // tokens tied with the k-th are kept too
     count = order.findIndex((i) => probabilities[i]! < least);
     if (count < 0) count = n;
   }
@@ -54,7 +54,7 @@ export function tokenProbabilities(
   return normalize(probabilities);
 }
 
-/** Finds the first rule that cuts a token off, or null. Each rule's distribution is computed once. */
+/** Returns a function that finds the first rule to exclude a token, or null. Applies each rule at most once. */
 export function cutoffRule(logits: Float32Array, sampling: Sampling): (id: number) => keyof Sampling | null {
   const { temperature, topK, topP, minP } = sampling;
   const rules: [keyof Sampling, Sampling][] = [

@@ -25,7 +25,7 @@ export function isWeight(name: string): boolean {
   return /(^|\.)(W|[Wb]_\w+|gain|shift)$/.test(name);
 }
 
-/** Whether it has one number per row. */
+/** Whether a site or weight has one number per row. */
 export function isVector(name: string): boolean {
   return /(\.(mean|scale|gain|shift)|\.b_\w+)$/.test(name);
 }

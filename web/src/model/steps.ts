@@ -1,7 +1,7 @@
 /** The parts of a model that can be opened, and their steps in the lectures' terms. */
 
 import { parseSite } from "./sites";
-import { hasPositions, isGated, WEIGHED } from "./derivation";
+import { hasPositions, hasRawQueries, isGated, WEIGHED } from "./derivation";
 import type { Config } from "../engine/types";
 
 export type PartName = "embedding" | "norm" | "head" | "add" | "norm2" | "feedforward" | "add2" | "final";
@@ -62,7 +62,7 @@ export function stepsOf(part: PartName, config: Config, block: number, head: num
         step("enter", "block.0.input"),
       ];
     case "norm":
-      return normSteps(config, at("normed"));
+      return normSteps(config, at("normed"), at("input"));
     case "head":
       return [
         step("project", of("query_raw"), of("key_raw"), of("value")),
@@ -83,7 +83,7 @@ export function stepsOf(part: PartName, config: Config, block: number, head: num
         ...(config.parallel ? [] : [step("add", at("middle"))]),
       ];
     case "norm2":
-      return normSteps(config, at("normed2"));
+      return normSteps(config, at("normed2"), at(config.parallel ? "input" : "middle"));
     case "feedforward":
       return [
         isGated(config)
@@ -96,8 +96,23 @@ export function stepsOf(part: PartName, config: Config, block: number, head: num
     case "add2":
       return [step("add", at("output"))];
     case "final":
-      return [...normSteps(config, "final"), step("score", "logits"), step("choose", "probabilities")];
+      return [
+        ...normSteps(config, "final", `block.${config.n_block - 1}.output`),
+        step("score", "logits"),
+        step("choose", "probabilities"),
+      ];
   }
+}
+
+/** The site that is shown in place of one with the same numbers. */
+export function shownSite(site: string, config: Config): string {
+  const group = config.n_head / config.n_kv_head;
+  return site
+    .replace(/^block\.(\d+)\.input$/, (site, i: string) =>
+      i === "0" ? site : `block.${Number(i) - 1}.output`,
+    )
+    .replace(/kv_head\.(\d+)/, (_, k: string) => `head.${Number(k) * group}`)
+    .replace(/head\.\d+\.(query|key)$/, (site) => (hasRawQueries(config) ? site : `${site}_raw`));
 }
 
 /** The step that shows a site, or null. */
@@ -105,12 +120,7 @@ export function findStep(
   site: string,
   config: Config,
 ): { part: PartName; block: number; head: number; step: number; site: number } | null {
-  const group = config.n_head / config.n_kv_head;
-  const name = site
-    .replace(/^block\.(\d+)\.input$/, (site, i: string) =>
-      i === "0" ? site : `block.${Number(i) - 1}.output`,
-    )
-    .replace(/kv_head\.(\d+)/, (_, k: string) => `head.${Number(k) * group}`);
+  const name = shownSite(site, config);
   const { block, head } = parseSite(name);
   const at = { block: block ?? 0, head: head ?? 0 };
   for (const part of PARTS) {
@@ -121,9 +131,10 @@ export function findStep(
   return null;
 }
 
-function normSteps(config: Config, name: string): Step[] {
+/** The steps of a norm. The last one also shows the vectors before it. */
+function normSteps(config: Config, name: string, source: string): Step[] {
   const mean = config.norm === "layer" ? [step("mean", `${name}.mean`)] : [];
-  return [...mean, step("scale", `${name}.scale`), step("norm", name)];
+  return [...mean, step("scale", `${name}.scale`), step("norm", name, source)];
 }
 
 function step(name: StepName, ...sites: string[]): Step {

@@ -11,8 +11,10 @@ export interface TinyHead {
   W_Q: Rows;
   W_K: Rows;
   W_V: Rows;
+  W_O?: Rows; // the identity by default
   divided: boolean; // by √d_k
   causal: boolean;
+  base3?: boolean; // the softmax uses powers of 3 instead of e
 }
 
 export interface TinySteps {
@@ -24,22 +26,26 @@ export interface TinySteps {
   masked: Rows;
   weights: Rows;
   mixed: Rows;
+  output: Rows;
 }
 
-/** Project, compare, divide, mask, softmax, weigh and sum. */
-export function runTinyHead({ x, W_Q, W_K, W_V, divided, causal }: TinyHead): TinySteps {
+/** Project, compare, divide, mask, softmax, weigh and sum, write. */
+export function runTinyHead(head: TinyHead): TinySteps {
+  const { x, W_Q, W_K, W_V, W_O, divided, causal, base3 = false } = head;
   const [query, key, value] = [matmul(x, W_Q), matmul(x, W_K), matmul(x, W_V)];
   const scores = query.map((q) => key.map((k) => q.reduce((sum, each, i) => sum + each * k[i]!, 0)));
   const root = divided ? Math.sqrt(W_Q[0]!.length) : 1;
   const scaled = scores.map((row) => row.map((score) => score / root));
   const masked = scaled.map((row, i) => row.map((score, j) => (causal && j > i ? -Infinity : score)));
-  const weights = masked.map(softmax);
-  return { query, key, value, scores, scaled, masked, weights, mixed: matmul(weights, value) };
+  const weights = masked.map((row) => softmax(row, base3 ? 3 : Math.E));
+  const mixed = matmul(weights, value);
+  const output = W_O ? matmul(mixed, W_O) : mixed;
+  return { query, key, value, scores, scaled, masked, weights, mixed, output };
 }
 
-export function softmax(row: number[]): number[] {
+export function softmax(row: number[], base = Math.E): number[] {
   const top = Math.max(...row);
-  const exponentials = row.map((score) => Math.exp(score - top));
+  const exponentials = row.map((score) => base ** (score - top));
   const total = exponentials.reduce((sum, value) => sum + value, 0);
   return exponentials.map((value) => value / total);
 }
@@ -51,7 +57,7 @@ export function embed(sequence: string): Rows {
     .map((digit) => (digit === "0" ? [1, 0] : [0, 1]));
 }
 
-const IDENTITY: Rows = [
+export const IDENTITY: Rows = [
   [1, 0],
   [0, 1],
 ];
@@ -59,7 +65,7 @@ const IDENTITY: Rows = [
 /** A head and its input digits. */
 export type TinyExample = Omit<TinyHead, "x"> & { sequence: string };
 
-/** Parses the example of an address; null if it is invalid. */
+/** Parses the example in an address; null if it is invalid. */
 export function parseExample(json: unknown): TinyExample | null {
   const example = json as Partial<TinyExample> | null;
   const isMatrix = (matrix: unknown) =>
@@ -68,8 +74,12 @@ export function parseExample(json: unknown): TinyExample | null {
     matrix.every((row) => Array.isArray(row) && row.length === 2 && row.every(Number.isFinite));
   if (typeof example?.sequence !== "string" || ![example.W_Q, example.W_K, example.W_V].every(isMatrix))
     return null;
-  const { sequence, W_Q, W_K, W_V, divided, causal } = example as TinyExample;
-  return { sequence, W_Q, W_K, W_V, divided: divided === true, causal: causal === true };
+  const { sequence, W_Q, W_K, W_V, W_O, divided, causal, base3 } = example as TinyExample;
+  return {
+    ...{ sequence, W_Q, W_K, W_V, divided: divided === true, causal: causal === true },
+    ...(isMatrix(W_O) && { W_O: W_O! }),
+    ...(base3 === true && { base3 }),
+  };
 }
 
 /** The lectures' example with this input: all tokens look for the same digit, and keys are scaled by `boost`. */

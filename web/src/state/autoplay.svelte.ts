@@ -1,6 +1,6 @@
 /** Advances through the steps on a timer until there is no next one. */
 
-const INTERVAL = 2200; // milliseconds per step
+const INTERVAL = 4000; // milliseconds per step
 
 export class Autoplay {
   playing = $state(false);

@@ -9,7 +9,7 @@ export class Connection {
   problem = $state.raw<Problem | null>(null);
   lost = $state(false);
   waiting = $state(false); // for a notebook's kernel
-  reopened = $state(0); // how often a closed model was opened again: it may have been trained in between
+  reopened = $state(0); // how many times a closed model was reopened: it may have been trained in between
   #pending = $state(0);
   #timer: ReturnType<typeof setTimeout> | undefined;
 
@@ -39,7 +39,7 @@ export class Connection {
     const problem = toProblem(error);
     const { status } = problem;
     this.problem = problem;
-    // The server closes models that were not used for long. A retry opens them again.
+    // The server closes models that have not been used for a while. A retry opens them again.
     const closed = error instanceof ApiError && error.code === "model_not_open";
     if (closed) this.reopened++;
     this.lost = status === 0;

@@ -1,11 +1,12 @@
-/** Keeps the browser's address in step with the page. */
+/** Keeps the browser's address in sync with the page. */
 
 import { runName } from "../model/runs";
 import type { Page } from "./page.svelte";
 
 const EDIT_PAUSE = 1500; // milliseconds: text changes closer together share one history entry
 
-/** Pushes a history entry when another part, view, model, text or number is opened, and replaces the current one otherwise.
+/** Pushes a history entry when another part, view, model, text, number, target token or stop is opened, and replaces the
+ * current one otherwise.
  * Must be called while a component is initialized. */
 export function syncHistory(getPage: () => Page): void {
   let lastEntry = "";
@@ -13,11 +14,11 @@ export function syncHistory(getPage: () => Page): void {
   let changedAt = -EDIT_PAUSE;
   $effect(() => {
     const page = getPage();
-    const { model, text, block, head, part, view, open } = page.location;
+    const { model, text, block, head, part, view, open, word, against, stop } = page.location;
     const query = page.query;
-    const entry = JSON.stringify([runName(model), block, head, part, view, open]);
+    const entry = JSON.stringify([runName(model), block, head, part, view, open, word, against, stop]);
     if (page.shown === null) return;
-    // All of a generated text is one entry.
+    // A generated text shares one entry, however many tokens it has.
     const stillTyping =
       text !== lastText &&
       (performance.now() - changedAt < EDIT_PAUSE || (page.generating && text.startsWith(lastText)));

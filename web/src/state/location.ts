@@ -5,6 +5,7 @@ import { type HeadOrder, HEAD_ORDERS } from "../model/headKinds";
 import { DEFAULT_SAMPLING, type Sampling } from "../model/sampling";
 import { parsePath, formatPath } from "../model/attributionPath";
 import type { Edit, Hop } from "../engine/types";
+import { isStop } from "../lectures/lectures";
 import { parseExample, type TinyExample } from "../model/tinyHead";
 import type { Cell } from "../model/sites";
 import { PARTS, type PartName, type StepName, STEPS } from "../model/steps";
@@ -17,15 +18,18 @@ export const VIEWS = [
   "why",
   "lens",
   "words",
+  "lectures",
   "tiny",
   "labs",
   "training",
 ] as const;
 export type ViewName = (typeof VIEWS)[number];
+/** The views that are not about the text. */
+export const WITHOUT_TEXT: readonly ViewName[] = ["lectures", "tiny", "labs", "training"];
 
 /** A number that was opened. */
 export interface OpenCell extends Cell {
-  query?: number; // of a weighted value, whose row is the attended token: the token that attends
+  query?: number; // for a weighted value: the token that attends to `row`
 }
 
 export interface PageLocation {
@@ -39,34 +43,35 @@ export interface PageLocation {
   site: number; // index into the step's sites
   row: number; // the selected token; -1 for the last
   column: number; // -1 for none
-  open: OpenCell[]; // the numbers opened one from another; the last one is explained
+  open: OpenCell[]; // the open numbers, each opened from the one before; the last one is explained
   sampling: Sampling;
   edits: Edit[];
   other: string; // the text to compare with
   otherModel: string; // the model to compare with; "" for the same model
-  path: Hop[]; // hops through heads, from the predicted word back
-  word: number; // token id of the next word to explain; -1 for the likeliest
-  against: number; // token id of the word whose logit is subtracted; -1 for none
-  order: HeadOrder; // of the heads' patterns
+  path: Hop[]; // hops through heads, back from the predicted token
+  word: number; // id of the next token to explain; -1 for the likeliest
+  against: number; // id of the token whose logit is subtracted; -1 for none
+  order: HeadOrder; // what the heads are sorted by
   only: boolean; // show only heads of the kind they are sorted by
   runs: string[]; // whose curves are plotted; if empty, the current one
-  axis: Axis; // of the steps
+  axis: Axis; // scale of the step axis
   lab: string; // "" for the first one
-  settings: Settings; // of the lab, as far as they differ from the defaults
+  settings: Settings; // the lab's settings that differ from the defaults
   typed: WordInputs;
-  over: "head" | "position"; // what the map of effects has as columns
+  over: "head" | "position"; // the columns of the effect map
   patched: boolean; // patch from the other text instead of ablating
-  alone: boolean; // the logit lens shows the chosen word's probability
+  alone: boolean; // the logit lens shows the chosen token's probability
   filter: string; // group of sites to compare
   tiny: TinyExample | null; // null for the default example
+  stop: string; // of a lecture, such as 001.4; "" for the first unanswered one
 }
 
-/** The input fields of the word vectors view, as far as they differ from the example. */
+/** The input fields of the word vectors view that differ from the example. */
 export interface WordInputs {
   word?: string;
   sentences?: string;
   stage?: number; // the last one if missing
-  start?: string; // of the direction to add
+  start?: string; // start of the direction to add
   end?: string;
 }
 
@@ -99,6 +104,7 @@ export const START_LOCATION: PageLocation = {
   settings: {},
   typed: {},
   tiny: null,
+  stop: "",
   over: "head",
   patched: false,
   alone: false,
@@ -109,7 +115,7 @@ const NUMBERS = ["block", "head", "step", "site", "row", "column", "word", "agai
 const SWITCHES = ["only", "patched", "alone"] as const;
 const SAMPLING_LIMITS = { temperature: [0, 5], topK: [0, 100_000], topP: [0.01, 1], minP: [0, 1] } as const;
 
-/** Holds only what differs from the start location. */
+/** Formats a location as a query string, which contains only what differs from the start location. */
 export function toQuery(location: PageLocation): string {
   const query = new URLSearchParams();
   const put = (name: string, value: string | number, initial: string | number) => {
@@ -125,6 +131,7 @@ export function toQuery(location: PageLocation): string {
   put("runs", location.runs.join(","), START_LOCATION.runs.join(","));
   put("axis", location.axis, START_LOCATION.axis);
   put("lab", location.lab, START_LOCATION.lab);
+  put("stop", location.stop, START_LOCATION.stop);
   for (const name of ["settings", "typed"] as const)
     if (Object.keys(location[name]).length > 0) query.set(name, JSON.stringify(location[name]));
   if (location.tiny !== null) query.set("tiny", JSON.stringify(location.tiny));
@@ -141,7 +148,7 @@ export function toQuery(location: PageLocation): string {
   return text === "" ? "" : `?${text}`;
 }
 
-/** Invalid values are replaced by those of the start location. */
+/** Parses a query string. Invalid values are replaced by those of the start location. */
 export function fromQuery(text: string): PageLocation {
   const query = new URLSearchParams(text);
   const number = (name: string, min: number, max: number, initial: number) => {
@@ -158,6 +165,7 @@ export function fromQuery(text: string): PageLocation {
   const step = query.get("step") as StepName;
   const view = query.get("view") as ViewName;
   const order = query.get("order") as HeadOrder;
+  const stop = query.get("stop") ?? START_LOCATION.stop;
   const sampling = { ...DEFAULT_SAMPLING };
   for (const [name, [min, max]] of Object.entries(SAMPLING_LIMITS) as [keyof Sampling, [number, number]][]) {
     sampling[name] = number(name, min, max, DEFAULT_SAMPLING[name]);
@@ -194,10 +202,24 @@ export function fromQuery(text: string): PageLocation {
     settings: parseSettings(query.get("settings")),
     typed: parseWordInputs(query.get("typed")),
     tiny: parseExample(parseJson(query.get("tiny"))),
+    stop: isStop(stop) ? stop : START_LOCATION.stop,
   };
 }
 
-const MAX_OPEN = 40; // numbers; a trained weight is at most some twenty away
+/** The names of the parameters whose values are invalid and were replaced. */
+export function invalidParameters(text: string): string[] {
+  const query = new URLSearchParams(text);
+  const used = new URLSearchParams(toQuery(fromQuery(text)));
+  const initial: Record<string, unknown> = { ...START_LOCATION, ...DEFAULT_SAMPLING };
+  return [...query.keys()].filter((name) => {
+    const value = query.get(name)!;
+    const isInitial =
+      value === "" || value === String(initial[name]) || value === JSON.stringify(initial[name]);
+    return name in initial && !used.has(name) && !isInitial;
+  });
+}
+
+const MAX_OPEN = 40; // numbers; a trained weight is at most about twenty steps away
 
 function formatCells(cells: OpenCell[]): string {
   return cells
@@ -206,7 +228,7 @@ function formatCells(cells: OpenCell[]): string {
     .join(";");
 }
 
-/** All of them, or none if one is malformed. */
+/** Returns all cells, or none if any of them is malformed. */
 function parseCells(text: string): OpenCell[] {
   const cells = text.split(";").map((each): OpenCell | null => {
     const match = /^([\w.]+):(\d{1,7}):(\d{1,7})(?::(\d{1,7}))?$/.exec(each);
@@ -225,7 +247,7 @@ function parseJson(text: string | null): unknown {
   }
 }
 
-/** An object whose values are strings, numbers or booleans. */
+/** Parses an object whose values are strings, numbers or booleans, and drops other values. */
 function parseSettings(text: string | null): Settings {
   const json = parseJson(text);
   if (typeof json !== "object" || json === null || Array.isArray(json)) return {};

@@ -7,7 +7,7 @@ import type { Matrix } from "../model/matrix";
 import { type Area, areaKey, isWeight } from "../model/sites";
 
 const MAX_READS = 64; // per request
-const MAX_EQUIVALENT = 24; // areas to prefetch of another head
+const MAX_EQUIVALENT = 24; // areas of another head to prefetch
 const MAX_NUMBERS = 2 ** 25; // in the cache: 128 MB
 const MAX_WEIGHTS = 256; // slices to keep from one text to the next
 
@@ -18,6 +18,9 @@ export class MatrixCache {
   /* eslint-disable svelte/prefer-svelte-reactivity */
   #queued = new Map<string, Area>();
   #requested = new Map<string, Area>();
+  #readingAhead: string[] = []; // keys of the areas that are read before they are needed
+  #spare = new Map<string, Matrix>(); // those that have arrived
+  #ahead = Promise.resolve();
   /* eslint-enable svelte/prefer-svelte-reactivity */
   #size = 0; // numbers in the cache
   #controller = new AbortController();
@@ -32,7 +35,7 @@ export class MatrixCache {
   get(area: Area): Matrix | undefined {
     const key = areaKey(area);
     const whole = areaKey({ name: area.name });
-    const matrix = this.#loaded.get(key) ?? this.#loaded.get(whole)?.slice(area.rows, area.columns);
+    const matrix = this.peek(area);
     const requested = this.#requested.has(key) || this.#requested.has(whole);
     if (matrix === undefined && !requested && !this.#controller.signal.aborted) {
       this.#requested.set(key, area);
@@ -42,14 +45,44 @@ export class MatrixCache {
     return matrix;
   }
 
+  /** The matrix if it is loaded. Reading is reactive. */
+  peek(area: Area): Matrix | undefined {
+    const whole = this.#loaded.get(areaKey({ name: area.name }));
+    return this.#loaded.get(areaKey(area)) ?? whole?.slice(area.rows, area.columns);
+  }
+
   /** Requests areas that views are about to read, in one request. */
   async prefetch(areas: Area[]): Promise<void> {
+    if (areas.some((area) => this.#readingAhead.includes(areaKey(area))))
+      await this.#whilePending(this.#ahead);
+    for (const area of areas) {
+      const key = areaKey(area);
+      const matrix = this.#spare.get(key);
+      if (matrix === undefined || this.#requested.has(key)) continue;
+      this.#requested.set(key, area);
+      this.#store(key, matrix);
+    }
     const fresh = areas.filter((area) => !this.#requested.has(areaKey(area)));
     for (const area of fresh) this.#requested.set(areaKey(area), area);
     await this.#read(fresh);
   }
 
-  /** The areas last requested of a head and its block, translated to another head. */
+  /** Requests areas that views may read next, in place of the last ones requested so. The cache is not busy meanwhile,
+   * and nothing that is rendered changes, until they are prefetched. */
+  readAhead(areas: Area[]): void {
+    const fresh = areas.filter((area) => !this.#requested.has(areaKey(area)));
+    const keys = (this.#readingAhead = fresh.map(areaKey));
+    this.#spare.clear();
+    if (fresh.length === 0) return;
+    this.#ahead = this.api.read(this.input, fresh, this.#controller.signal).then(
+      (matrices) => {
+        if (this.#readingAhead === keys) keys.forEach((key, i) => this.#spare.set(key, matrices[i]!));
+      },
+      () => undefined, // they are requested again when they are needed
+    );
+  }
+
+  /** The areas last requested for a head and its block, translated to another head. */
   equivalentAreas([block, head]: [number, number], [toBlock, toHead]: [number, number]): Area[] {
     const [from, to] = [`block.${block}.`, `block.${toBlock}.`];
     return [...this.#requested.values()]
@@ -97,6 +130,12 @@ export class MatrixCache {
     for (let start = 0; start < areas.length; start += MAX_READS) {
       await this.#read(areas.slice(start, start + MAX_READS));
     }
+  }
+
+  async #whilePending(read: Promise<void>): Promise<void> {
+    this.#pending++;
+    await read;
+    this.#pending--;
   }
 
   async #read(areas: Area[]): Promise<void> {

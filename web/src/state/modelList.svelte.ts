@@ -13,7 +13,7 @@ export class ModelList {
   pull = $state.raw<PullState | null>(null);
   loaded = $state(false); // whether the list has arrived
   error = $state.raw<Problem | null>(null);
-  #snapshots = $state.raw<Record<string, Model>>({}); // of training runs, as far as they were opened
+  #snapshots = $state.raw<Record<string, Model>>({}); // the snapshots of training runs that were opened
 
   #timer: ReturnType<typeof setTimeout> | undefined;
 
@@ -39,7 +39,7 @@ export class ModelList {
     return usable.find((model) => model.state === "loaded") ?? usable[0];
   }
 
-  /** Loads a model. The list shows its error if that fails. */
+  /** Loads a model. If that fails, the list shows the error. */
   async open(name: string): Promise<Model> {
     this.all = this.all.map((model) =>
       model.name === name && model.state !== "loaded" ? { ...model, state: "loading", error: null } : model,

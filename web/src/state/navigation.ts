@@ -1,9 +1,31 @@
-/** Which block or head comes next. */
+/** Which part, block or head comes next. */
 
 import type { Config } from "../engine/types";
 import type { HeadIndex } from "../model/headKinds";
+import { type PartName, PARTS } from "../model/steps";
 
 type CanShow = (target: HeadIndex) => boolean;
+
+/** The part after or before one, through all blocks from the embedding to the next word; null at either end. */
+export function nextPart(
+  { block }: HeadIndex,
+  part: PartName,
+  by: number,
+  { n_block }: Pick<Config, "n_block">,
+  canShow: (target: { part: PartName; block: number }) => boolean,
+): { part: PartName; block: number } | null {
+  const inBlock = PARTS.slice(1, -1);
+  const path = [
+    { part: PARTS[0]!, block: 0 },
+    ...Array.from({ length: n_block }, (_, i) => inBlock.map((part) => ({ part, block: i }))).flat(),
+    { part: PARTS.at(-1)!, block: n_block - 1 },
+  ];
+  const isHere = (at: (typeof path)[number]) =>
+    at.part === part && (at.block === block || !inBlock.includes(part));
+  const [here, step] = [path.findIndex(isHere), Math.sign(by)];
+  for (let i = here + step; i >= 0 && i < path.length; i += step) if (canShow(path[i]!)) return path[i]!;
+  return null;
+}
 
 /** The same head in another block. */
 export function nextBlock(

@@ -2,41 +2,26 @@
 
 import { type ApiClient, ApiError } from "../engine/client";
 import type { OfflineSource } from "../engine/offline";
-import { fetchAppended, fetchTrace, fetchWithEdits, type TraceResult } from "../engine/traces";
-import type { Config, Edit } from "../engine/types";
+import { fetchAppended, fetchTrace, fetchWithEdits } from "../engine/traces";
+import type { Edit } from "../engine/types";
 import type { Theme } from "../drawing/colors";
-import { columnSites, LONG_TEXT } from "../layout/columns";
-import { derive, deriveWeighed, findHighlights, WEIGHED } from "../model/derivation";
 import type { HeadIndex } from "../model/headKinds";
 import { isSnapshot, runName } from "../model/runs";
-import {
-  type Area,
-  type Cell,
-  isOverVocabulary,
-  isSquare,
-  isWeight,
-  parseSite,
-  siteShape,
-} from "../model/sites";
-import { findStep, PARTS, type PartName, type Step, stepsOf } from "../model/steps";
+import { sampleToken, tokenProbabilities } from "../model/sampling";
+import { type Area, type Cell, isWeight, siteShape } from "../model/sites";
+import { findStep } from "../model/steps";
 import { Autoplay } from "./autoplay.svelte";
 import { Connection } from "./connection.svelte";
-import { fromQuery, type OpenCell, type PageLocation, START_LOCATION, toQuery } from "./location";
+import { ModelExamples } from "./examples.svelte";
+import { fromQuery, type PageLocation, START_LOCATION } from "./location";
+import { LectureState } from "./lectures.svelte";
 import { MatrixCache } from "./matrixCache.svelte";
 import { ModelList } from "./modelList.svelte";
-import { allHeads, nextBlock, nextHead } from "./navigation";
 import { Overview } from "./overview.svelte";
-import { areasToPrefetch } from "./prefetch";
+import { Selection, type ShownText } from "./selection.svelte";
 import { TrainingRuns } from "./training.svelte";
 
-const HEAD_DELAY = 60; // milliseconds to wait for a head's numbers before it is shown without them
-const LONG_HEAD_DELAY = 250; // for a long text, which takes longer to paint twice than to wait for
-
-/** A text that was run through a model. Everything on screen belongs to one of these. */
-export interface ShownText extends TraceResult {
-  config: Config;
-  matrices: MatrixCache;
-}
+const GENERATION_PAUSE = 60; // milliseconds between tokens
 
 /** The text that is shown, with a token appended. */
 interface Appended {
@@ -45,43 +30,40 @@ interface Appended {
   dropped: number;
 }
 
-export class Page {
+export class Page extends Selection {
   readonly api: ApiClient;
   readonly models: ModelList;
   readonly training: TrainingRuns;
   readonly overview: Overview;
-  readonly connection = new Connection(() => void this.start(this.#example, undefined, this.#builtInExample));
+  readonly examples: ModelExamples;
+  readonly lectures = new LectureState();
+  readonly connection = new Connection(() => void this.start());
   readonly autoplay = new Autoplay(() => this.moveStep(1));
-  location = $state<PageLocation>({ ...START_LOCATION });
   draft = $state("");
-  shown = $state.raw<ShownText | null>(null);
-  unavailable = $state(false); // whether the last move led to something that a saved file lacks
-  missingModel = $state(""); // the model that the address names, if there is none of that name
-  generating = $state(false); // whether tokens are being appended one after the other
+  missingModel = $state(""); // the model named in the address, if it does not exist
+  generating = $state(false); // whether tokens are being appended one after another
   droppedEdits = $state(0); // how many edits did not apply to the last input
-  hovered = $state.raw<Cell | null>(null);
-  headOrder = $state.raw<HeadIndex[] | null>(null); // null for the order of the model
   theme = $state<Theme>("light");
 
   #shownReopened = 0; // `connection.reopened` when the text was run
-  #leftEdits = 0; // how many edits another model leaves behind
+  #leftEdits = 0; // how many edits were dropped by switching models
   #appending = Promise.resolve();
+  #edition = 0; // how often another text was typed: tokens chosen for an earlier one are not appended
   #controller: AbortController | null = null;
-  #target: HeadIndex | null = null; // the head that is about to be shown
-  #example = "";
-  #builtInExample = "";
-  #loading = $state(0); // inputs under way
+  #opening = $state(""); // the text that was chosen for the model
+  #opensAt: Partial<PageLocation> = {}; // the head and token that were chosen along with it
+  #openingHead: HeadIndex = { block: START_LOCATION.block, head: START_LOCATION.head }; // where the page opened
+  #opensHead: boolean; // whether the head is chosen along with the text, because the address names none
+  #loading = $state(0); // how many inputs are being run
 
-  constructor(
-    api: ApiClient,
-    query = "",
-    readonly offline: OfflineSource | null = null,
-  ) {
+  constructor(api: ApiClient, query = "", offline: OfflineSource | null = null) {
+    super(query, offline);
     this.api = api;
     this.models = new ModelList(api);
     this.training = new TrainingRuns(api);
     this.overview = new Overview(api);
-    this.location = fromQuery(query);
+    this.examples = new ModelExamples(api);
+    this.#opensHead = !/[?&](block|head|part|row|open)=/.test(query);
     this.draft = this.location.text;
   }
 
@@ -98,69 +80,36 @@ export class Page {
     const one = this.training.find(this.training.active ?? "") ?? this.run ?? this.training.runs[0];
     return one ? [one] : [];
   });
-  readonly config = $derived(this.shown?.config ?? null);
-  readonly canGenerate = $derived.by(() => this.offline === null && this.config?.causal !== false);
-  readonly tokens = $derived(this.shown?.trace.tokens ?? []);
-  readonly length = $derived(this.tokens.length);
-  /** The selected token. */
-  readonly row = $derived(
-    this.location.row < 0 || this.location.row >= this.length ? this.length - 1 : this.location.row,
-  );
-  readonly block = $derived(Math.min(this.location.block, (this.config?.n_block ?? 1) - 1));
-  readonly head = $derived(Math.min(this.location.head, (this.config?.n_head ?? 1) - 1));
-  readonly steps: Step[] = $derived(
-    this.config === null ? [] : stepsOf(this.location.part, this.config, this.block, this.head),
-  );
-  /** The parts of the model that can be opened. */
-  readonly parts = $derived(PARTS.filter((part) => this.canShow({ part })));
-  readonly step = $derived.by(() => {
-    const { step } = this.location;
-    const number = typeof step === "number" ? step : this.steps.findIndex(({ name }) => name === step);
-    return Math.max(0, Math.min(number, this.steps.length - 1));
+  /** Whether a text is being run, or chosen for the model. */
+  readonly loading = $derived(this.#loading > 0);
+  /** The texts that the reader can choose: the one that was chosen for the model comes first. */
+  readonly texts = $derived.by((): readonly string[] => {
+    if (this.offline !== null) return this.offline.texts;
+    const texts = this.examples.current?.texts ?? [];
+    if (this.#opening === "") return texts;
+    return [this.#opening, ...texts.filter((text) => text !== this.#opening)];
   });
-  /** The site whose matrix is open. */
-  readonly site = $derived.by(() => {
-    const sites = this.steps[this.step]?.sites ?? [];
-    return sites[Math.min(this.location.site, sites.length - 1)] ?? null;
-  });
-  /** The attention weights of the selected token in the selected head. */
-  readonly weights = $derived.by(() => {
-    if (this.location.part !== "head" || this.shown === null) return undefined;
-    const name = `block.${this.block}.head.${this.head}.weights`;
-    return this.shown.matrices.get({ name, rows: [this.row, this.row + 1] })?.values;
-  });
-  /** The token with the largest of these weights. */
-  readonly mostAttended = $derived(
-    this.weights?.reduce((best, weight, i) => (weight > this.weights![best]! ? i : best), 0) ?? 0,
+  /** Whether the open step is the one that the page opened on: neither the reader nor the address chose another. */
+  get isAtOpening(): boolean {
+    const { part, step, site, block, head } = this.location;
+    const { block: openingBlock, head: openingHead } = this.#openingHead;
+    const isFirst =
+      part === START_LOCATION.part && step === START_LOCATION.step && site === START_LOCATION.site;
+    return isFirst && block === openingBlock && head === openingHead;
+  }
+  /** Whether the screen still shows a text or model other than the chosen one. */
+  readonly stale = $derived(
+    this.draft === "" ||
+      this.loading ||
+      (this.connection.problem !== null && this.shown?.trace.text !== this.location.text),
   );
-  /** Whether the screen still shows another text or model than the chosen one. */
-  readonly stale = $derived(this.draft === "" || this.#loading > 0);
   /** Whether anything on screen is still loading. */
-  readonly busy = $derived(this.connection.busy || (this.shown?.matrices.busy ?? false));
-  /** From the first one opened to the one explained. */
-  readonly openCells = $derived(this.location.open);
-  /** The cell to explain: the last one opened, the hovered one, or a default. */
-  readonly cell = $derived(this.openCells.at(-1) ?? this.hovered ?? this.#defaultCell());
-  readonly derivation = $derived.by(() => {
-    if (this.cell === null || this.shown === null) return null;
-    const { name, row, column } = this.cell;
-    if (parseSite(name).part === WEIGHED) return deriveWeighed(this.block, this.head, this.row, row, column);
-    return derive(this.shown.config, this.shown.trace.ids, this.cell);
-  });
-  /** The areas that the explained cell was computed from. */
-  readonly highlighted = $derived.by((): Area[] => {
-    if (this.derivation === null || this.shown === null) return [];
-    const onScreen = [...Object.values<string>(columnSites(this.block, this.head)), this.site];
-    const isOnScreen = (name: string) => onScreen.includes(name);
-    return findHighlights(this.shown.config, this.shown.trace.ids, this.derivation.inputs, isOnScreen);
-  });
-
-  /** Loads the models and runs the text of the address, `ids`, or the example: the built-in model has its own. */
-  async start(example: string, ids?: number[], builtInExample = example): Promise<void> {
-    [this.#example, this.#builtInExample] = [example, builtInExample];
+  readonly busy = $derived(this.connection.busy || this.loading || (this.shown?.matrices.busy ?? false));
+  /** Loads the models and runs the text in the address, `ids`, or the one chosen for the model. */
+  async start(ids?: number[]): Promise<void> {
     await this.connection.guard(async () => {
       await this.models.refresh();
-      void this.training.refresh().catch(() => undefined); // optional
+      void this.training.refresh().catch(() => undefined); // the page works without the list of runs
       // Snapshots are not listed, and the server may have closed this one.
       if (isSnapshot(this.location.model)) await this.models.open(this.location.model).catch(() => undefined);
       if (!this.models.find(this.location.model)?.config) {
@@ -168,15 +117,47 @@ export class Page {
         this.location.model = this.models.first?.name ?? "";
       }
       if (this.location.model === "") return; // the model picker opens instead
-      const builtIn = this.models.find(this.location.model)?.origin === "built-in";
-      if (this.location.text === "") this.location.text = builtIn ? builtInExample : example;
+      if (this.location.text === "" && ids === undefined) await this.#choose();
       this.draft = this.location.text;
+      const opened = this.location.open.length;
       await this.#run(ids && { ids, piece: "", dropped: 0 });
+      const { block, head, row, open } = this.location;
+      const beyond = {
+        block: block !== this.block,
+        head: head !== this.head,
+        row: row >= this.length,
+        open: open.length < opened,
+      };
+      const names = ["block", "head", "row", "open"] as const;
+      this.ignored = [...this.ignored, ...names.filter((name) => this.shown !== null && beyond[name])];
+    });
+  }
+
+  /** Chooses a text and a head for the model. */
+  async #choose(): Promise<void> {
+    const { model, text: before } = this.location;
+    if (this.offline !== null) {
+      this.location.text = this.offline.texts[0] ?? "";
+      return;
+    }
+    await this.#while(async () => {
+      await this.models.loadConfig(model);
+      const { text, block, head, position } = await this.api.opening(model);
+      if (this.location.text !== before || this.location.model !== model) return; // the reader was faster
+      this.#opening = this.location.text = this.draft = text;
+      this.#opensAt = { block, head, row: position };
+      if (this.#opensHead) {
+        Object.assign(this.location, this.#opensAt);
+        this.#openingHead = { block, head };
+      }
+      this.#opensHead = true; // for the next model
     });
   }
 
   /** Runs another text. The request for the previous one is aborted. */
   async setText(text: string): Promise<void> {
+    this.generating = false;
+    this.#edition++;
     this.draft = text;
     this.location.text = text;
     this.location.open = [];
@@ -187,44 +168,86 @@ export class Page {
     await this.connection.guard(() => this.#run());
   }
 
+  /** Runs one of the offered texts. Selects its last token or, if the text was chosen for the model, the head and token
+   * chosen along with it. */
+  async setExample(text: string): Promise<void> {
+    const opening = text === this.#opening ? this.#opensAt : {};
+    Object.assign(this.location, { row: -1, column: -1 }, opening);
+    await this.setText(text);
+  }
+
   /** Appends a token by its id, because a token may be part of a character or have no text at all. */
   append(id: number, piece: string): Promise<void> {
-    // One after the other, so that no token is lost.
-    this.#appending = this.#appending.then(async () => {
-      const { shown } = this;
-      if (shown === null) return;
-      this.location.open = [];
-      await this.connection.guard(() =>
-        this.#run({ ids: [...shown.trace.ids, id], piece, dropped: shown.dropped }),
-      );
+    return this.#afterAppending(() => Promise.resolve({ id, text: piece }));
+  }
+
+  /** Samples the next token from the prediction for the text as it is by then, and appends it. */
+  appendNext(): Promise<void> {
+    return this.#afterAppending(async ({ input, trace, matrices }) => {
+      const { length } = trace.ids;
+      const area: Area = { name: "logits", rows: [length - 1, length] };
+      const logits = matrices.peek(area) ?? (await this.api.read(input, [area]))[0]!;
+      const probabilities = tokenProbabilities(logits.values, { ...this.location.sampling });
+      const id = sampleToken(probabilities, Math.random());
+      return { id, text: trace.next.find((word) => word.id === id)?.text ?? "" };
     });
+  }
+
+  /** Appends one token after another until it is stopped, or another text is typed. */
+  async toggleGenerating(): Promise<void> {
+    this.generating = !this.generating;
+    while (this.generating && !this.connection.problem) {
+      await this.appendNext();
+      await new Promise((resolve) => setTimeout(resolve, GENERATION_PAUSE));
+    }
+    this.generating = false;
+  }
+
+  /** Appends a token once the ones before it are appended, so that none is lost. */
+  #afterAppending(choose: (shown: ShownText) => Promise<{ id: number; text: string }>): Promise<void> {
+    const edition = this.#edition;
+    this.#appending = this.#appending.then(() =>
+      this.connection.guard(async () => {
+        const { shown } = this;
+        if (shown === null || !this.canGenerate || edition !== this.#edition) return;
+        const { id, text } = await choose(shown);
+        if (edition !== this.#edition) return;
+        this.location.open = [];
+        await this.#run({ ids: [...shown.trace.ids, id], piece: text, dropped: shown.dropped });
+      }),
+    );
     return this.#appending;
   }
 
   /** Switches to another model once it is loaded. Changes nothing if it cannot be loaded. */
-  async selectModel(model: string, example = ""): Promise<void> {
+  async selectModel(model: string): Promise<void> {
     if (this.models.find(model)?.state !== "loaded") {
       try {
         await this.models.open(model);
       } catch (error) {
-        if (error instanceof ApiError && error.status > 0) return; // the model picker shows it
+        if (error instanceof ApiError && error.status > 0) return; // the model picker shows the error
         this.connection.report(error);
         return;
       }
     }
-    // Edits stay for another snapshot of the same run.
-    if (runName(model) !== runName(this.location.model)) {
+    const isOther = runName(model) !== runName(this.location.model);
+    // Keep the edits for another snapshot of the same run.
+    if (isOther) {
       this.#leftEdits = this.location.edits.length;
       this.location.edits = [];
       this.location.open = [];
     }
     this.location.model = model;
     this.missingModel = "";
-    if (this.location.text === "") await this.setText(example);
-    else await this.connection.guard(() => this.#run());
+    const untouched = this.location.text === this.#opening; // if so, the other model opens with its own text
+    await this.connection.guard(async () => {
+      if (this.location.text === "" || (isOther && untouched)) await this.#choose();
+      else if (isOther) this.#opening = "";
+      await this.#run();
+    });
   }
 
-  /** Restores the location of an address after the back or forward button. */
+  /** Restores the location in an address after the back or forward button is pressed. */
   async restore(query: string): Promise<void> {
     const before = this.location;
     const location = fromQuery(query);
@@ -243,137 +266,25 @@ export class Page {
     await this.connection.guard(() => this.#run());
   }
 
-  /** Token id of the next word to explain. */
+  /** Id of the next token to explain. */
   readonly word = $derived.by(() => {
     const { word } = this.location;
     if (word >= 0 && (this.offeredWords?.includes(word) ?? true)) return word;
     return this.shown?.trace.next[0]?.id ?? 0;
   });
-  /** The next words that can be explained; null if all can. */
+  /** The next tokens that can be explained; null if all can. */
   readonly offeredWords = $derived.by(() =>
     this.offline === null || this.shown === null ? null : this.offline.nextWords(this.shown.input),
   );
 
-  goTo(target: Partial<Omit<PageLocation, "sampling" | "edits">>): void {
-    const moves = [target.block, target.head, target.part].some((value) => value !== undefined);
-    this.unavailable = moves && !this.canShow(target);
-    if (this.unavailable) return;
-    const part = target.part ?? this.location.part;
-    if (part !== this.location.part && target.step === undefined) target = { ...target, step: 0, site: 0 };
-    if (target.step !== undefined && target.step !== this.location.step) target = { site: 0, ...target };
-    Object.assign(this.location, { open: [] }, target);
-    this.#target = null;
-    this.hovered = null;
-    if (this.shown) void this.shown.matrices.prefetch(this.#areas(this.shown)); // before anything is painted
+  #run(appended?: Appended): Promise<void> {
+    return this.#while(() => this.#load(appended));
   }
 
-  moveBlock(by: number): void {
-    if (!this.config) return;
-    const target = nextBlock(this.#target ?? this, by, this.config.n_block, (head) => this.canShow(head));
-    void this.#moveTo(target);
-  }
-
-  /** In the order in which the heads are shown. */
-  moveHead(by: number): void {
-    if (!this.config) return;
-    const order = this.headOrder?.length ? this.headOrder : allHeads(this.config);
-    const part = "head";
-    const target = nextHead(this.#target ?? this, by, order, (head) => this.canShow({ ...head, part }));
-    void this.#moveTo({ ...target, part });
-  }
-
-  /** Whether a part of the model can be shown. */
-  canShow({
-    block = this.block,
-    head = this.head,
-    part = this.location.part,
-  }: Partial<PageLocation>): boolean {
-    return this.offline?.canShow({ block, head, part }) ?? true;
-  }
-
-  /** Whether a request about the shown text can be answered. */
-  canAnswer(path: string, request: object): boolean {
-    return (
-      this.offline === null ||
-      (this.shown !== null && this.offline.canAnswer(path, { ...this.shown.input, ...request }))
-    );
-  }
-
-  /** Waits a moment for the numbers of another head before showing it, so that it is painted once. */
-  async #moveTo(target: HeadIndex & { part?: PartName }): Promise<void> {
-    this.unavailable = this.offline !== null && target.block === this.block && target.head === this.head;
-    this.#target = target;
-    const isLong = this.length > LONG_TEXT;
-    const areas = isLong
-      ? this.shown?.matrices.equivalentAreas([this.block, this.head], [target.block, target.head])
-      : this.shown && this.#areas(this.shown, target);
-    const ready = this.shown?.matrices.prefetch(areas ?? []);
-    const delay = isLong ? LONG_HEAD_DELAY : HEAD_DELAY;
-    await Promise.race([ready, new Promise((resolve) => setTimeout(resolve, delay))]);
-    if (this.#target === target && !this.unavailable) this.goTo(target);
-  }
-
-  /** Moves to the next step or, after the last one, to the next part. Returns whether there was one. */
-  moveStep(by: number): boolean {
-    const step = this.step + by;
-    if (step >= 0 && step < this.steps.length) {
-      this.goTo({ step });
-      return true;
-    }
-    const part: PartName | undefined = this.parts[this.parts.indexOf(this.location.part) + by];
-    if (part === undefined || this.config === null) return false;
-    const steps = stepsOf(part, this.config, this.block, this.head);
-    this.goTo({ part, step: by > 0 ? 0 : steps.length - 1 });
-    return true;
-  }
-
-  selectToken(row: number): void {
-    this.goTo({ row: Math.max(0, Math.min(this.length - 1, row)) });
-  }
-
-  /** Explains a number. The matrix and the step that show it open with it. */
-  openCell(cell: Cell, after: OpenCell[] = this.location.open): void {
-    const weighed = parseSite(cell.name).part === WEIGHED;
-    this.#showCells([...after, weighed ? { ...cell, query: this.row } : cell]);
-  }
-
-  /** Returns to the number from which the last ones were opened. */
-  closeCells(count = 1): void {
-    if (this.location.open.length > 0) this.#showCells(this.location.open.slice(0, -count));
-  }
-
-  #showCells(open: OpenCell[]): void {
-    const last = open.at(-1);
-    const place = last && this.config && findStep(last.name, this.config);
-    if (!place || !this.canShow(place)) return this.goTo({ open });
-    // A key or value that several heads share is shown in the current one.
-    const shared = /kv_head/.test(last.name) && place.block === this.block;
-    const head = shared ? { head: this.head } : {};
-    this.goTo({ ...place, ...head, row: last.query ?? last.row, column: last.column, open });
-  }
-
-  #defaultCell(): Cell | null {
-    if (this.site === null || this.config === null || this.length === 0) return null;
-    const [, columns] = siteShape(this.config, this.length, this.site);
-    const { part } = parseSite(this.site);
-    const likeliest = this.shown?.trace.next[0]?.id ?? 0;
-    const initial = isSquare(part) ? this.mostAttended : isOverVocabulary(part) ? likeliest : 0;
-    const column = this.location.column >= 0 ? this.location.column : initial;
-    const row = part === WEIGHED ? this.mostAttended : this.row;
-    return { name: this.site, row, column: Math.min(column, columns - 1) };
-  }
-
-  /** The query string of the address. */
-  get query(): string {
-    const { block, head, row } = this;
-    const step = this.step === 0 ? 0 : (this.steps[this.step]?.name ?? this.location.step);
-    return toQuery({ ...this.location, block, head, step, row: this.location.row < 0 ? -1 : row });
-  }
-
-  async #run(appended?: Appended): Promise<void> {
+  async #while(task: () => Promise<void>): Promise<void> {
     this.#loading++;
     try {
-      await this.#load(appended);
+      await task();
     } finally {
       this.#loading--;
     }
@@ -402,8 +313,9 @@ export class Page {
     if (before && runName(before.input.model) === runName(model)) {
       if (before.input.model === model && this.#shownReopened === this.connection.reopened)
         matrices.adoptWeights(before.matrices);
-      prefetched = matrices.prefetch(this.#areas({ config, trace }));
+      prefetched = matrices.prefetch(this.areas({ config, trace }));
     }
+    if (this.offline === null) void this.examples.load(model);
     void this.connection.guard(() => this.overview.load(input, config, trace.ids.length, signal));
     await prefetched;
     if (signal.aborted) return;
@@ -414,6 +326,7 @@ export class Page {
     }
     this.shown = { input, config, trace, matrices, dropped };
     this.#shownReopened = this.connection.reopened;
+    void this.prefetch();
     const isShown = ({ name, row, column }: Cell) => {
       if (isWeight(name)) return true;
       const [rows, columns] = siteShape(config, trace.ids.length, name);
@@ -421,11 +334,5 @@ export class Page {
     };
     if (!this.location.open.every(isShown)) this.location.open = [];
     this.hovered = null;
-  }
-
-  /** The areas that the views show, of the current head or another one. */
-  #areas({ config, trace }: Pick<ShownText, "config" | "trace">, { block, head }: HeadIndex = this): Area[] {
-    const { part, site } = this.location;
-    return areasToPrefetch(config, trace.ids, { part, block, head, step: this.step, site });
   }
 }

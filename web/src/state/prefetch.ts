@@ -9,7 +9,7 @@ import type { PageLocation } from "./location";
 
 type StepLocation = Pick<PageLocation, "part" | "block" | "head" | "site"> & { step: number };
 
-/** Of a long text only the last logits: the views read the rest in slices. */
+/** For a long text, prefetches only the last logits; the views read the rest in slices. */
 export function areasToPrefetch(
   config: Config,
   ids: readonly number[],

@@ -6,6 +6,7 @@ export interface Resource<T> {
   readonly current: T | null;
   readonly error: Problem | null;
   readonly loading: boolean;
+  retry(): void;
 }
 
 /** Loads again whenever the state that `getLoader` reads changes. Without a loader, the resource is empty. */
@@ -13,8 +14,10 @@ export function resource<T>(getLoader: () => ((signal: AbortSignal) => Promise<T
   let current = $state.raw<T | null>(null);
   let error = $state.raw<Problem | null>(null);
   let loading = $state(false);
+  let attempts = $state(0);
   $effect(() => {
     const load = getLoader();
+    void attempts; // a retry loads again
     if (load === null) {
       [current, error, loading] = [null, null, false];
       return;
@@ -42,6 +45,9 @@ export function resource<T>(getLoader: () => ((signal: AbortSignal) => Promise<T
     },
     get loading() {
       return loading;
+    },
+    retry() {
+      attempts++;
     },
   };
 }

@@ -6,8 +6,8 @@ export function systemTheme(): Theme {
   return matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
 }
 
-/** The theme by the brightness of the first opaque background: JupyterLab, VS Code, Colab and marimo mark theirs in
- * different ways. */
+/** Infers the theme from the brightness of the first opaque background: JupyterLab, VS Code, Colab and marimo each
+ * mark theirs differently. */
 function backgroundTheme(element: Element): Theme {
   for (let at: Element | null = element; at !== null; at = parentOf(at)) {
     const [red, green, blue, opacity] = parseColor(getComputedStyle(at).backgroundColor);

@@ -12,7 +12,8 @@ const IDLE_INTERVAL = 5000; // and otherwise, for runs started elsewhere
 export class TrainingRuns {
   runs = $state.raw<Run[]>([]);
   canStart = $state(false);
-  active = $state<string | null>(null); // the run that the server trains
+  active = $state<string | null>(null); // the run that the server is training
+  finished = $state<string | null>(null); // the last one that it finished while the page was open
   error = $state.raw<Problem | null>(null);
   starting = $state(false);
   readonly steps = new SvelteMap<string, RunStep[]>(); // by run
@@ -20,7 +21,7 @@ export class TrainingRuns {
 
   #watched: string[] = [];
   #timer: ReturnType<typeof setTimeout> | undefined;
-  #poll = 0; // number of the current series of polls
+  #poll = 0; // number of the current polling loop; older ones stop
 
   constructor(readonly api: ApiClient) {}
 
@@ -101,6 +102,8 @@ export class TrainingRuns {
 
   #update(list: Awaited<ReturnType<ApiClient["runs"]>>): void {
     this.runs = list.runs;
+    if (this.active !== null && list.now === null && this.find(this.active)?.state === "finished")
+      this.finished = this.active;
     this.canStart = list.can_start;
     this.active = list.now;
   }

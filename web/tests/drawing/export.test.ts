@@ -42,7 +42,7 @@ test("hatches masked cells, and says so in the legend", () => {
   expect(toSvg(matrixFigure(matrix, names, "attention", "light"))).not.toContain("<pattern");
 });
 
-test("names narrow columns vertically, far enough from each other", () => {
+test("slants the names of narrow columns, far enough from each other", () => {
   const matrix = new Matrix(new Float32Array(200 * 200), 200, 200);
   const named = { ...names, row: String, column: (j: number) => `token${j}` };
   const image = { toDataURL: () => "data:," } as HTMLCanvasElement;
@@ -66,9 +66,33 @@ test("names narrow columns vertically, far enough from each other", () => {
   }
   expect(texts.length).toBeGreaterThan(40);
   texts.slice(1).forEach(({ x, angle }, i) => {
-    expect(angle).toBe(-90);
+    expect(angle).toBe(-60);
     expect(x - texts[i]!.x).toBeGreaterThanOrEqual(14 - 1e-6);
   });
+});
+
+test("writes long names in full, with room for the last one", () => {
+  const matrix = new Matrix(new Float32Array(4), 2, 2);
+  const long = (i: number) => `extraordinarily${i}`;
+  const figure = matrixFigure(
+    matrix,
+    { ...names, row: long, column: long, axes: "from to" },
+    "attention",
+    "light",
+  );
+  const svg = toSvg(figure);
+  expect(svg.match(/>extraordinarily1</g)!.length).toBe(2); // a row and a column
+  expect(svg).toContain(">from to<");
+  const wide = new Matrix(new Float32Array(20), 1, 20);
+  const width = (column: (i: number) => string) =>
+    matrixFigure(wide, { ...names, column }, "attention", "light").width;
+  expect(width(long)).toBeGreaterThan(width(String) + 20);
+});
+
+test("embeds the font in SVG if there is one", () => {
+  const figure = matrixFigure(MATRIX, names, "attention", "light");
+  expect(toSvg(figure)).not.toContain("@font-face");
+  expect(toSvg(figure, "data:font/woff2;base64,AA")).toContain("src:url(data:font/woff2;base64,AA)");
 });
 
 test("writes all digits of a table, and nothing for unknown values", () => {
@@ -81,7 +105,7 @@ test("writes all digits of a table, and nothing for unknown values", () => {
   );
 });
 
-test("writes texts into cells without changing their colors", () => {
+test("writes text in cells without changing their colors", () => {
   const cellText = (row: number, column: number) => `w${row}${column}`;
   const plain = toSvg(matrixFigure(MATRIX, names, "attention", "light"));
   const svg = toSvg(matrixFigure(MATRIX, names, "attention", "light", { cellText }));
@@ -98,9 +122,14 @@ test("draws bars by size and colors them by sign", () => {
     { name: "b", size: -1, labels: ["−1.00"] },
   ];
   const svg = toSvg(barsFigure(bars, "both", "light"));
-  const drawn = [...svg.matchAll(/width="([\d.]+)" height="16" fill="([^"]+)"/g)].map((m) => [m[1], m[2]]);
-  expect(drawn).toEqual([
-    ["240", "#7a49d0"],
-    ["120", "#b7791f"],
+  const drawn = (svg: string) =>
+    [...svg.matchAll(/x="([\d.]+)" y="[\d.]+" width="([\d.]+)" height="16" fill="([^"]+)"/g)].map(
+      ([, x, width, fill]) => [Number(x), Number(width), fill],
+    );
+  expect(drawn(svg)).toEqual([
+    [210, 160, "#7a49d0"], // zero is a third from the left
+    [130, 80, "#b7791f"],
   ]);
+  const shares = [{ name: "a", size: 0.25, labels: ["25%"] }];
+  expect(drawn(toSvg(barsFigure(shares, "shares", "light", 1)))).toEqual([[130, 60, "#7a49d0"]]);
 });

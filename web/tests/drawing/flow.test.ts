@@ -18,7 +18,9 @@ function paint(layout: Layout, change: Partial<FlowData> = {}): Call[] {
     part: "head",
     weights: new Matrix(weights, length, length),
     streams: [],
+    lens: [],
     sites: {},
+    isSilent: false,
     highlighted: [],
     visible: (row) => [0, row + 1],
     ...change,
@@ -34,7 +36,7 @@ function paint(layout: Layout, change: Partial<FlowData> = {}): Call[] {
   return calls;
 }
 
-test("frames exactly the attention weight at the pointer, at every size", () => {
+test("frames exactly the attention weight under the pointer, at every size", () => {
   for (const width of [1000, 1366, 1920]) {
     for (const length of [3, 12, 23, 38]) {
       const layout = layOutFlow(width, 470, length, 0);
@@ -66,10 +68,39 @@ test("hatches exactly the masked cells", () => {
 });
 
 test("names every column but the last beside the diagonal if there is room", () => {
-  const named = (length: number) =>
-    paint(layOutFlow(1366, 470, length, 0)).filter(([method, , , , style]) => {
+  const named = (length: number, height = 470) =>
+    paint(layOutFlow(1366, height, length, 0)).filter(([method, , , , style]) => {
       return method === "text" && (style as { anchor?: string; size: number }).anchor !== "end";
     });
   expect(named(12).length).toBe(12 + 11); // row numbers and names
-  expect(named(38).length).toBe(38);
+  expect(named(38).length).toBeGreaterThan(38 + 30); // where the triangle is too narrow, there are none
+  expect(named(38, 430).length).toBe(38);
+});
+
+test("draws what each block added: half a cell if it is as long as the input", () => {
+  const layout = layOutFlow(1366, 470, 2, 0);
+  const streams = [
+    new Matrix(Float32Array.of(2, 4, 2, 12, 6, 4), 3, 2), // norms of the input, of attention and of feed-forward
+    new Matrix(Float32Array.of(1, 1, 0, 1, 1, 0), 3, 2),
+  ];
+  const { x, width } = layout.columns.blocks;
+  const bars = (block: number) =>
+    paint(layout, { streams, lens: ["one", "two"] })
+      .filter(
+        ([method, left, , , height]) => method === "rect" && left === x + (block * width) / 2 && height === 6,
+      )
+      .map(([, , , length]) => (length as number) / (width / 2 - 4));
+  expect(bars(0)).toEqual([1 / 2, 3 / 4, 3 / 4, 1 / 2]); // by row: attention, feed-forward
+  expect(bars(1)).toEqual([0, 1 / 2, 1 / 2, 0]);
+});
+
+test("writes what the logit lens reads above blocks that are wide enough", () => {
+  const layout = layOutFlow(1366, 470, 2, 0);
+  const stream = new Matrix(Float32Array.of(1, 1, 1, 1, 1, 1), 3, 2);
+  const texts = (blocks: number) =>
+    paint(layout, { streams: Array<Matrix>(blocks).fill(stream), lens: Array<string>(blocks).fill(" in") })
+      .filter(([method]) => method === "text")
+      .map(([, , , text]) => text);
+  expect(texts(2).filter((text) => text === "in")).toHaveLength(2);
+  expect(texts(30)).not.toContain("in");
 });

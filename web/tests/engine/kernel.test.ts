@@ -3,7 +3,7 @@ import { type WidgetModel, KernelConnection } from "../../src/engine/kernel";
 
 type Sent = { id: string; path?: string; body?: string; leave?: boolean };
 
-/** A widget model whose other end, in Python, is played by the test. */
+/** A widget model. The test plays its Python side. */
 function connect() {
   const handlers: Parameters<WidgetModel["on"]>[1][] = [];
   const sent: Sent[] = [];
@@ -20,7 +20,7 @@ function connect() {
   return { model, sent, respond, handlers };
 }
 
-test("matches responses to requests, also with another view of the same widget", async () => {
+test("matches responses to requests, even with another view of the same widget", async () => {
   const { model, sent, respond } = connect();
   const [one, other] = [
     new KernelConnection(model, () => undefined),
@@ -56,7 +56,7 @@ test("tells the kernel once that a request was aborted", async () => {
   expect(sent.length).toBe(2);
 });
 
-test("reports that it waits until the kernel responds", async () => {
+test("reports that it is waiting until the kernel responds", async () => {
   vi.useFakeTimers();
   const { model, sent, respond, handlers } = connect();
   const waitingStates: boolean[] = [];

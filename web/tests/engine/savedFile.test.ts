@@ -78,7 +78,7 @@ test("reads the numbers of each text", async () => {
   expect(models.map(({ name }) => name)).toEqual(["small"]);
 });
 
-test("returns the logit lens with the probability of a saved word", async () => {
+test("returns the logit lens with the probability of a saved token", async () => {
   const lens = async (word: number) => (await (await post("/api/lens", { token: word })).json()) as unknown;
   expect(await lens(5)).toEqual({
     tokens: [
@@ -93,4 +93,8 @@ test("returns the logit lens with the probability of a saved word", async () => 
     ],
   });
   expect(JSON.stringify(await lens(6))).toContain('"chosen":null');
+  const last = await (await post("/api/lens", { token: 5, rows: [1, 2] })).json();
+  expect(last).toEqual({
+    tokens: [[{ text: "b", probability: 5, chosen: 9 }], [{ text: "d", probability: 11, chosen: 15 }]],
+  });
 });

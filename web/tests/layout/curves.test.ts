@@ -10,7 +10,7 @@ function at(step: number, more: Partial<RunStep> = {}): RunStep {
 const STEPS = [1, 2, 5, 9].map((step) => at(step));
 const numbers = (steps: RunStep[]) => steps.map(({ step }) => step);
 
-test("appends new steps and drops those that a run repeats", () => {
+test("appends new steps, and drops old ones from where a resumed run repeats them", () => {
   expect(numbers(mergeSteps(STEPS, [at(10), at(11)]))).toEqual([1, 2, 5, 9, 10, 11]);
   expect(numbers(mergeSteps(STEPS, [at(3), at(4)]))).toEqual([1, 2, 3, 4]);
   expect(numbers(mergeSteps([], [at(1), at(2), at(3), at(2)]))).toEqual([1, 2]);
@@ -40,7 +40,7 @@ test.each(["linear", "log"] as const)("places points on a %s axis", (axis) => {
   expect(path.startsWith(`M${Math.round(10 * plot.x(1)) / 10},`)).toBe(true);
 });
 
-test("skips missing values, and draws nothing without any", () => {
+test("skips missing values, and draws nothing if there are no values", () => {
   const plot = makePlot([[at(1), at(2, { smoothed: null }), at(3)]], ["smoothed"], 3, [100, 100], "linear");
   expect(curvePath([at(1), at(2, { smoothed: null }), at(3)], "smoothed", plot).match(/[ML]/g)).toHaveLength(
     2,

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { attributionTable, neighborsTable, stepsTable } from "../../src/layout/tables";
+import { attributionTable, headScoresTable, neighborsTable, stepsTable } from "../../src/layout/tables";
 
 test("lists the contributions of tokens after their head", () => {
   const attribution = {
@@ -19,7 +19,22 @@ test("lists the contributions of tokens after their head", () => {
   ]);
 });
 
-test("puts lists and runs below each other, with a name in each row", () => {
+test("lists the scores of heads in their order", () => {
+  const kinds = { previous: [[0.1, 0.9]], induction: [[0.2, 0.3]] };
+  const heads = [
+    { block: 0, head: 1 },
+    { block: 0, head: 0 },
+  ];
+  expect(headScoresTable(heads, { kinds, chance: {} })).toEqual({
+    columns: ["block", "head", "previous", "first", "repeated", "induction", "antecedent"],
+    rows: [
+      [0, 1, 0.9, null, null, 0.3, null],
+      [0, 0, 0.1, null, null, 0.2, null],
+    ],
+  });
+});
+
+test("stacks lists and runs, with a name in each row", () => {
   const lists = [
     { stage: "embedding", neighbors: [{ text: "cat", cosine: 0.5 }] },
     { stage: "final", neighbors: [{ text: "dog", cosine: null }] },

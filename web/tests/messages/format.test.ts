@@ -68,10 +68,10 @@ test.each([
   [-Infinity, "−∞"],
 ])("shows %d precisely as %s", (number, text) => expect(precise(number)).toBe(text));
 
-test("uses a decimal comma in German", () => {
+test("uses a decimal comma and a space before the percent sign in German", () => {
   locale.language = "de";
   expect([short(-1.239), fixed(2.5, 1), percent(0.0834), precise(0.00001234), localizeDecimal(0.25)]).toEqual(
-    ["−1,24", "2,5", "8,3%", "1,2e−5", "0,25"],
+    ["−1,24", "2,5", "8,3\u202f%", "1,2e−5", "0,25"],
   );
-  expect([short(123.4), percent(1), short(-Infinity)]).toEqual(["123", "100%", "−∞"]);
+  expect([short(123.4), percent(1), short(-Infinity)]).toEqual(["123", "100\u202f%", "−∞"]);
 });

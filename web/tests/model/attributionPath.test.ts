@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import {
   topContributions,
   feedforwardBlock,
+  relativeSize,
   parseHeadSite,
   parsePath,
   formatPath,
@@ -32,4 +33,9 @@ test("lists the largest contributions first", () => {
   expect(parseHeadSite("block.12.head.3.output")).toEqual({ block: 12, head: 3 });
   expect(parseHeadSite("block.12.feedforward")).toBeNull();
   expect(feedforwardBlock("block.12.feedforward")).toBe(12);
+});
+
+test("sizes grow with the square root of the amount, whatever its sign", () => {
+  expect(relativeSize(-4, 16)).toBe(0.5);
+  expect(relativeSize(16, 16)).toBe(1);
 });

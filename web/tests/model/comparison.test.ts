@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { difference, inGroup, haveSameShape, selectPairs } from "../../src/model/comparison";
+import { difference, inGroup, haveSameShape, listOnce, selectPairs } from "../../src/model/comparison";
 import { Matrix } from "../../src/model/matrix";
 import type { Config } from "../../src/engine/types";
 
@@ -45,4 +45,15 @@ test("assigns sites to groups", () => {
   expect(inGroup("block.1.output", "heads")).toBe(false);
   expect(inGroup("block.1.output", "stream")).toBe(true);
   expect(inGroup("block.1.hidden", "feedforward")).toBe(true);
+});
+
+test("lists sites that share a name once, still in the order of their distances", () => {
+  const distances = [
+    { site: "a", distance: 0.9 },
+    { site: "b", distance: 0.8 },
+    { site: "a again", distance: 0.7 },
+    { site: "c", distance: 0.6 },
+  ];
+  const nameOf = (site: string) => site.split(" ")[0]!;
+  expect(listOnce(distances, nameOf).map(({ distance }) => distance)).toEqual([0.9, 0.8, 0.6]);
 });

@@ -1,5 +1,14 @@
 import { expect, test } from "vitest";
-import { applicableEdits, balancedBlockRanges, setWeight, describeEdit } from "../../src/model/edits";
+import type { Edit } from "../../src/engine/types";
+import {
+  applicableEdits,
+  balancedBlockRanges,
+  setWeight,
+  describeEdit,
+  isEdited,
+  isEditedCell,
+  isSilenced,
+} from "../../src/model/edits";
 
 test("rescales the other weights so that all sum to 1", () => {
   const row = setWeight([0.5, 0.25, 0.25, 0], 0, 0.2);
@@ -29,7 +38,7 @@ test("describes what an edit does", () => {
   });
 });
 
-test("splits the blocks into ranges of similar cost, from the last one on", () => {
+test("splits the blocks into ranges of similar cost, starting from the last block", () => {
   expect(balancedBlockRanges(1)).toEqual([[0, 1]]);
   expect(balancedBlockRanges(4)).toEqual([
     [2, 4], // 1 + 2 blocks to run
@@ -59,4 +68,34 @@ test("drops edits that do not apply to another text, and extends weights to its 
   expect(applicableEdits([weights], { ...config, causal: false }, 3)).toEqual([]);
   expect(applicableEdits([weights], config, 1)).toEqual([]);
   expect(applicableEdits([{ site: "block.2.input", value: 0 }], config, 9)).toEqual([]);
+});
+
+test("an edit marks its site, its head and its block, and no others", () => {
+  const edits = [{ site: "block.1.head.1.output" }];
+  for (const place of ["block.1.head.1.output", "block.1.head.1", "block.1"])
+    expect(isEdited(edits, place)).toBe(true);
+  for (const place of ["block.1.head.10", "block.10", "block.1.output"])
+    expect(isEdited(edits, place)).toBe(false);
+});
+
+test("an edit sets the numbers at its positions and columns, or all of them", () => {
+  const cell = { name: "block.0.hidden", row: 3, column: 5 };
+  const sets = (edit: object) => isEditedCell([{ site: "block.0.hidden", ...edit }], cell, 4);
+  expect(sets({})).toBe(true);
+  expect(sets({ at: [-1], columns: [5] })).toBe(true);
+  expect(sets({ at: [2] })).toBe(false);
+  expect(sets({ columns: [4] })).toBe(false);
+  expect(isEditedCell([{ site: "block.0.output" }], cell, 4)).toBe(false);
+});
+
+test("a head is silenced where its whole output is set to zero", () => {
+  const site = "block.0.head.1.output";
+  const is = (edit: object, row = 3) => isSilenced([{ site, ...edit } as Edit], "block.0.head.1", row);
+  expect(is({ value: 0 })).toBe(true);
+  expect(is({ value: 0, at: [3] })).toBe(true);
+  expect(is({ value: 0, at: [2] })).toBe(false);
+  expect(is({ value: 0, columns: [1] })).toBe(false);
+  expect(is({ value: 1 })).toBe(false);
+  expect(is({ scale: 0.5 })).toBe(false);
+  expect(isSilenced([{ site, value: 0 } as Edit], "block.0.head.0", 3)).toBe(false);
 });

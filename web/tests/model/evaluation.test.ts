@@ -1,4 +1,4 @@
-/** Recomputes every site of models of many kinds from its derivation, and compares it with the model's numbers. */
+/** Recomputes every site of many kinds of models from its derivation and compares it with the model's own. */
 
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";

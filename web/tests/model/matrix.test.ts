@@ -1,5 +1,13 @@
 import { describe, expect, test } from "vitest";
-import { applyMask, Matrix, poolLargest, decodeMatrices, downsample } from "../../src/model/matrix";
+import {
+  applyMask,
+  decodeMatrices,
+  downsample,
+  Matrix,
+  pickColumns,
+  poolLargest,
+  sortColumns,
+} from "../../src/model/matrix";
 
 describe("Matrix", () => {
   const slice = new Matrix(Float32Array.of(1, 2, 3, -4, 5, -Infinity), 2, 3, 10, 20);
@@ -10,6 +18,7 @@ describe("Matrix", () => {
     expect(Array.from(slice.row(11))).toEqual([-4, 5, -Infinity]);
     expect(slice.at(9, 20)).toBeNaN();
     expect(slice.at(10, 23)).toBeNaN();
+    expect(Array.from(slice.row(9))).toEqual([NaN, NaN, NaN]);
   });
 
   test("finds its largest finite absolute value", () => expect(slice.peak).toBe(5));
@@ -32,13 +41,13 @@ test("keeps the largest absolute value when pooling", () => {
   expect(Array.from(poolLargest(Float32Array.of(1, 2), 3))).toEqual([1, 2]);
 });
 
-test("keeps the largest absolute value when downsampling, also at the edge", () => {
+test("keeps the largest absolute value when downsampling, even at the edge", () => {
   const small = downsample(new Matrix(Float32Array.of(1, -9, 3, 4, 5, 6, -Infinity, 0.5, 0.25), 3, 3), 2);
   expect([small.rows, small.columns]).toEqual([2, 2]);
   expect(Array.from(small.values)).toEqual([-9, 6, 0.5, 0.25]);
 });
 
-test("keeps a cell masked if all of its parts are", () => {
+test("keeps a downsampled cell masked if all of its cells are", () => {
   const whole = new Matrix(
     Float32Array.from({ length: 16 }, (_, i) => i),
     4,
@@ -48,4 +57,14 @@ test("keeps a cell masked if all of its parts are", () => {
   expect(Array.from(masked.row(1))).toEqual([4, 5, -Infinity, -Infinity]);
   expect(Array.from(downsample(masked, 2).values)).toEqual([5, -Infinity, 13, 15]);
   expect(whole.at(0, 3)).toBe(3);
+});
+
+test("sorts columns from the largest number down, with those that have none last", () => {
+  expect(sortColumns(Float32Array.of(1, 3, NaN, -Infinity, 3, 2))).toEqual([1, 4, 5, 0, 2, 3]);
+});
+
+test("picks columns in any order", () => {
+  const matrix = new Matrix(Float32Array.of(1, 2, 3, 4, 5, 6), 2, 3, 7);
+  const picked = pickColumns(matrix, [2, 0], 64);
+  expect([picked.at(7, 64), picked.at(7, 65), picked.at(8, 64), picked.at(8, 65)]).toEqual([3, 1, 6, 4]);
 });

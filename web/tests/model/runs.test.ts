@@ -41,7 +41,7 @@ test("finds a unique name that the server accepts", () => {
   expect(uniqueName("a".repeat(80), []).length).toBeLessThan(64);
 });
 
-test("is active from the start until it is saved", () => {
+test("a run is active from the start until it is saved", () => {
   const states = ["starting", "running", "stopping", "stopped", "finished", "failed"] as const;
   expect(states.filter((state) => isActive({ state }))).toEqual(["starting", "running", "stopping"]);
 });

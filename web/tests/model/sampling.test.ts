@@ -23,7 +23,7 @@ test("divides logits by the temperature before the softmax", () => {
   near(tokenProbabilities(LOGITS, { ...DEFAULT_SAMPLING, temperature: 0 }), [1, 0, 0, 0]);
 });
 
-test("keeps the top k tokens and those as likely as the last of them", () => {
+test("keeps the top k tokens and those tied with the last of them", () => {
   const two = Math.exp(2) + Math.exp(1);
   near(tokenProbabilities(LOGITS, { ...DEFAULT_SAMPLING, topK: 2 }), [
     Math.exp(2) / two,
@@ -43,7 +43,7 @@ test("keeps the top k tokens and those as likely as the last of them", () => {
   );
 });
 
-test("keeps the likeliest tokens that reach top-p together, and at least one", () => {
+test("keeps the likeliest tokens whose total reaches top-p, and at least one", () => {
   const plain = tokenProbabilities(LOGITS, DEFAULT_SAMPLING); // 0.64, 0.24, 0.09, 0.03
   expect(Array.from(tokenProbabilities(LOGITS, { ...DEFAULT_SAMPLING, topP: 0.01 }))).toEqual([1, 0, 0, 0]);
   const two = plain[0]! + plain[1]!;
@@ -55,7 +55,7 @@ test("keeps the likeliest tokens that reach top-p together, and at least one", (
   ]);
 });
 
-test("keeps tokens of at least min-p times the highest probability", () => {
+test("keeps tokens with at least min-p times the highest probability", () => {
   const two = Math.exp(2) + Math.exp(1);
   near(tokenProbabilities(LOGITS, { ...DEFAULT_SAMPLING, minP: 0.3 }), [
     Math.exp(2) / two,
@@ -65,7 +65,7 @@ test("keeps tokens of at least min-p times the highest probability", () => {
   ]);
 });
 
-test("never samples a token that was cut off", () => {
+test("never samples an excluded token", () => {
   const probabilities = Float64Array.of(0, 0.25, 0, 0.75, 0);
   expect(sampleToken(probabilities, 0)).toBe(1);
   expect(sampleToken(probabilities, 0.2499)).toBe(1);
@@ -73,7 +73,7 @@ test("never samples a token that was cut off", () => {
   expect(sampleToken(probabilities, 0.99999999)).toBe(3);
 });
 
-test("finds the first rule that cuts a token off", () => {
+test("finds the first rule that excludes a token", () => {
   const logits = new Float32Array([3, 2, 1, 0]);
   const rule = (more: object, id: number) => cutoffRule(logits, { ...DEFAULT_SAMPLING, ...more })(id);
   expect(rule({}, 3)).toBeNull();

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { embed, EXAMPLES, makeExample, runTinyHead, softmax } from "../../src/model/tinyHead";
+import { embed, EXAMPLES, makeExample, parseExample, runTinyHead, softmax } from "../../src/model/tinyHead";
 
 const near = (rows: number[][], expected: number[][]) =>
   rows.forEach((row, i) => row.forEach((value, j) => expect(value).toBeCloseTo(expected[i]![j]!, 5)));
@@ -22,7 +22,7 @@ test("matches the lectures: boosted keys select the 1", () => {
   expect(mixed[3]![1]).toBeCloseTo(0.99986, 5);
 });
 
-test("matches the lectures: plain keys only prefer it", () => {
+test("matches the lectures: plain keys only prefer the 1", () => {
   const { scores, weights, mixed } = steps("plain");
   expect(scores[0]).toEqual([0, 0, 1, 0]);
   near(
@@ -64,4 +64,47 @@ test("makes matrices from the lab's settings", () => {
   const example = makeExample("110", "0", 1);
   const { weights } = runTinyHead({ ...example, x: embed(example.sequence) });
   expect(weights[0]![2]).toBeCloseTo(Math.E / (Math.E + 2), 5);
+});
+
+test("matches the lectures: base 3, and an output matrix that swaps the dimensions", () => {
+  const swap = [
+    [0, 1],
+    [1, 0],
+  ];
+  const { weights, mixed, output } = runTinyHead({
+    ...EXAMPLES.plain,
+    x: embed("0010"),
+    base3: true,
+    W_O: swap,
+  });
+  near(
+    [weights[0]!, mixed[0]!],
+    [
+      [1 / 6, 1 / 6, 1 / 2, 1 / 6],
+      [1 / 2, 1 / 2],
+    ],
+  );
+  const zeros = runTinyHead({ ...EXAMPLES.plain, x: embed("0000"), base3: true, W_O: swap });
+  near(
+    [zeros.mixed[0]!, zeros.output[0]!, output[0]!],
+    [
+      [1, 0],
+      [0, 1],
+      [1 / 2, 1 / 2],
+    ],
+  );
+});
+
+test("parses an example of an address", () => {
+  const full = {
+    ...EXAMPLES.own,
+    W_O: [
+      [2, 0],
+      [0, 2],
+    ],
+    base3: true,
+  };
+  expect(parseExample(JSON.parse(JSON.stringify(full)))).toEqual(full);
+  expect(parseExample({ ...EXAMPLES.own, W_O: [[1]], base3: 3 })).toEqual(EXAMPLES.own);
+  expect(parseExample({ ...EXAMPLES.own, W_Q: "x" })).toBeNull();
 });

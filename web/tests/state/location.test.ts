@@ -1,6 +1,12 @@
 import { EXAMPLES } from "../../src/model/tinyHead";
 import { expect, test } from "vitest";
-import { fromQuery, type PageLocation, START_LOCATION, toQuery } from "../../src/state/location";
+import {
+  fromQuery,
+  invalidParameters,
+  type PageLocation,
+  START_LOCATION,
+  toQuery,
+} from "../../src/state/location";
 
 const LOCATION: PageLocation = {
   view: "why",
@@ -32,6 +38,7 @@ const LOCATION: PageLocation = {
   runs: ["my", "other-2"],
   axis: "log",
   lab: "scale",
+  stop: "001.4",
   over: "position",
   patched: true,
   alone: true,
@@ -69,4 +76,20 @@ test("ignores invalid JSON in the address", () => {
     expect(tiny).toBeNull();
     expect(Object.values(settings).every((value) => typeof value !== "object")).toBe(true);
   }
+});
+
+test("names the parameters that are invalid", () => {
+  expect(invalidParameters("?block=-1&head=x&step=7&edits=[{&text=a&token=secret&row=-1&part=head")).toEqual([
+    "block",
+    "head",
+    "edits",
+  ]);
+  expect(invalidParameters("?view=nowhere&temperature=99&settings=1")).toEqual([
+    "view",
+    "temperature",
+    "settings",
+  ]);
+  expect(invalidParameters("?view=lectures&stop=001.10")).toEqual(["stop"]);
+  expect(invalidParameters("?view=lectures&stop=001.9")).toEqual([]);
+  expect(invalidParameters(toQuery({ ...START_LOCATION, text: "a", block: 2, only: true }))).toEqual([]);
 });

@@ -13,7 +13,7 @@ const CONFIG = {
 } as unknown as Config;
 const AT = { part: "head", block: 1, head: 0, step: 0, site: 0 } as const;
 
-test("prefetches the sites of the flow, the open site and its inputs of a short text, each once", () => {
+test("for a short text, prefetches the sites of the flow, the open site and its inputs, each once", () => {
   const needs = areasToPrefetch(CONFIG, [5, 6, 7], { ...AT, step: 5 });
   const names = needs.map(({ name }) => name);
   expect(needs[0]).toEqual({ name: "logits", rows: [2, 3] });

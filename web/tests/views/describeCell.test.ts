@@ -6,7 +6,7 @@ import { describeCell } from "../../src/views/matrix/describeCell";
 const visible = (row: number): [number, number] => [Math.max(0, row - 2), row + 1];
 const CELL = { row: 3, column: 2, rowName: "tired", columnName: "it", visible };
 
-test("says attention weights in words", () => {
+test("describes attention weights in words", () => {
   expect(describeCell(en, { ...CELL, part: "weights", value: 0.35 })).toBe(
     "“tired” puts 35% of its attention on “it”",
   );
@@ -15,7 +15,7 @@ test("says attention weights in words", () => {
   );
 });
 
-test("never says a weight of a masked cell, but why it is masked", () => {
+test("says why a cell is masked, and never gives its weight", () => {
   const future = { ...CELL, column: 4 };
   expect(describeCell(en, { ...future, part: "weights", value: 0 })).toBe(
     "“tired” cannot attend to “it”, which comes later",

@@ -18,6 +18,6 @@ test("names the part, the tokens and what was done", () => {
   expect(phrase({ site: "final", value: 1 })).toBe("final: set");
 });
 
-test("speaks German", () => {
+test("phrases an edit in German", () => {
   expect(phraseEdit(de, { site: "block.1.head.0.output", value: 0 }, TOKENS)).toContain("1.0");
 });

@@ -1,4 +1,4 @@
-/** What one number of a matrix says, in words. */
+/** Describes one number of a matrix in words. */
 
 import { isOverVocabulary, isSquare } from "../../model/sites";
 import type { VisibleColumns } from "../../model/matrix";

@@ -1,0 +1,262 @@
+"""The lectures: every stop fits on the screen, its question is checked, and it can be presented."""
+
+import numpy as np
+import pytest
+
+from tests.web.skip_gram import WIDTHS, sweep
+from tests.web.test_lecture_001 import edit, fill, go, softmax
+from tests.web.test_lecture_002 import WORDS as EIGHT
+from tests.web.test_lecture_002 import relate
+
+# Numbers to type, or the index of the right option.
+ANSWERS = {
+    "000.1": {2},
+    "000.2": np.dot([0.5, 0.25, 0.25], [2, 4, 10]).item(),
+    "000.3": softmax(np.array([[1, 0], [0, 1], [1, 1]]) @ [1, 1])[0].item(),
+    "000.4": 1 / 3,
+    "000.5": 0.99 * 0.01,
+    "000.6": softmax(np.array([2, 0, 4]) / np.sqrt(4))[2].item(),
+    "000.7": 64,
+    "000.8": (2 / np.std([2, 4, 6])).item(),
+    "000.9": 1792,
+    "000.10": 1 / 5,
+    "001.1": 2 / 4 * 1 / 2,
+    "001.2": {1},
+    "001.3": 44,
+    "001.4": 3 / (3 + 3 + 1 + 1),
+    "001.5": np.log(100),
+    "001.6": (np.array([0, 1]) @ [[1, 2], [3, 4]] @ [1, 0]).item(),
+    "001.7": {1},
+    "001.8": np.e / (np.e + 1),
+    "001.9": {0},
+    "002.1": WIDTHS[sweep(20, seed=1)[0].argmin()],
+    "002.2": sum(i != j and abs(i - j) <= 3 for i in range(9) for j in range(9)),
+    "002.3": {1},
+    "002.4": next(i for i in range(6, 99) if i - 8 > 5),
+    "002.5": len(set(EIGHT)),
+    "002.6": {1},
+    "002.7": 3 / (3 + 1),
+    "002.8": 1 / 4 * 4 + 3 / 4 * 8,
+    "002.9": 8 * 8 * 32,
+    "002.10": relate(("noun", "adj."))[3, 1].item(),
+}
+LECTURES = {
+    lecture: [stop for stop in ANSWERS if stop.startswith(lecture)]
+    for lecture in dict.fromkeys(stop.split(".")[0] for stop in ANSWERS)
+}
+FIRST, *_, LAST = ANSWERS
+WORDS = {
+    "en-GB": {
+        "check": "Check",
+        "answer": "Your answer",
+        "right": "✓ Right.",
+        "wrong": "Not quite.",
+        "solution": "Show the solution",
+        "progress": "{} of {} answered",
+    },
+    "de-DE": {
+        "check": "Prüfen",
+        "answer": "Deine Antwort",
+        "right": "✓ Richtig.",
+        "wrong": "Noch nicht.",
+        "solution": "Lösung zeigen",
+        "progress": "{} von {} beantwortet",
+    },
+}
+
+
+def fits(visitor, height):
+    return visitor.page.evaluate("document.documentElement.scrollHeight") <= height
+
+
+@pytest.mark.parametrize(("locale", "scheme"), [("en-GB", "light"), ("de-DE", "dark")])
+@pytest.mark.parametrize("lecture", LECTURES)
+def test_every_stop_fits_and_checks_its_answer(visit, axe, lecture, locale, scheme):
+    words, stops = WORDS[locale], LECTURES[lecture]
+    visitor = visit(width=1366, height=768, locale=locale, color_scheme=scheme)
+    page = visitor.page
+    go(visitor, stops[0])
+
+    def expect_progress(count):
+        page.get_by_text(words["progress"].format(count, len(stops))).first.wait_for()
+
+    for i, stop in enumerate(stops):
+        answer = ANSWERS[stop]
+        page.get_by_role("heading", name=stop).wait_for()
+        visitor.settle()
+        assert fits(visitor, 768), stop
+        assert axe(visitor) == [], stop
+        check, status = visitor.button(words["check"]), page.locator("form .feedback")
+        assert check.is_disabled()
+        if isinstance(answer, set):
+            options = page.get_by_role("radio")
+            options.nth(next(k for k in range(options.count()) if k not in answer)).check()
+        else:
+            field = page.get_by_role("textbox", name=words["answer"])
+            field.fill(f"{answer + 1:.4f}")
+        check.click()
+        visitor.expect(lambda status=status: words["wrong"] in status.inner_text(), True)
+        page.get_by_text(words["solution"]).click()
+        assert page.locator("details p").inner_text() != ""
+        assert fits(visitor, 768), stop
+        expect_progress(i)
+        if isinstance(answer, set):
+            options.nth(*answer).check()
+        else:
+            field.fill(f"{answer:.4f}".replace(".", "," if locale == "de-DE" else "."))
+        check.click()
+        visitor.expect(status.inner_text, words["right"])
+        expect_progress(i + 1)
+        check.focus()
+        if stop != stops[-1]:
+            page.keyboard.press("ArrowRight")
+    page.reload()
+    expect_progress(len(stops))
+    assert page.locator(".lectures nav .done").count() == len(stops)
+
+
+def test_first_unanswered_stop_opens(visitor):
+    page = visitor.page
+    visitor.open(model="modern", text="The duck was too tired", view="lectures")
+    page.get_by_role("heading", name=FIRST).wait_for()
+    visitor.button("Next stop →").click()
+    page.get_by_role("heading", name=f"{FIRST[:-1]}2").wait_for()
+    page.evaluate("stops => localStorage.setItem('lectures', JSON.stringify(stops))", list(ANSWERS)[:2])
+    visitor.open(model="modern", text="The duck was too tired", view="lectures")
+    page.get_by_role("heading", name=list(ANSWERS)[2]).wait_for()
+    page.evaluate("stops => localStorage.setItem('lectures', JSON.stringify(stops))", list(ANSWERS))
+    visitor.open(model="modern", text="The duck was too tired", view="lectures")
+    page.get_by_role("heading", name=FIRST).wait_for()
+
+
+def test_keys_and_address_move_through_the_stops(visitor):
+    page = visitor.page
+    go(visitor, "001.4")
+    page.keyboard.press("ArrowRight")
+    visitor.expect(lambda: "stop=001.5" in visitor.url, True)
+    page.get_by_role("heading", name="001.5").wait_for()
+    page.keyboard.press("ArrowLeft")
+    page.get_by_role("heading", name="001.4").wait_for()
+    page.get_by_label("Sequence").press("ArrowRight")  # moves the cursor only
+    visitor.settle()
+    assert "stop=001.4" in visitor.url
+    page.go_back()
+    page.get_by_role("heading", name="001.5").wait_for()
+    page.go_forward()
+    page.get_by_role("heading", name="001.4").wait_for()
+    page.reload()
+    page.get_by_role("heading", name="001.4").wait_for()
+    visitor.settle()
+    visitor.button("Next stop →").click()
+    page.get_by_role("navigation", name="Stops").get_by_role("button", name="Self-attention").click()
+    page.get_by_role("heading", name="001.7").wait_for()
+    assert page.locator("nav [aria-current=step]").inner_text().endswith("Self-attention")
+
+
+def test_invalid_stop_is_reported(visitor):
+    go(visitor, "001.99")
+    visitor.page.get_by_text("does not fit this model and text: stop").wait_for()
+    visitor.page.get_by_role("heading", name=FIRST).wait_for()
+
+
+def test_links_open_views_with_the_figure_s_inputs(visitor):
+    go(visitor, "001.7")
+    edit(visitor, "query matrix", [[0, 2], [3, 1]])
+    visitor.button("Open in Tiny head").click()
+    entry = visitor.page.get_by_label("query matrix, row 1, column 0")
+    visitor.expect(entry.input_value, "3")
+    visitor.page.go_back()
+    visitor.page.get_by_role("heading", name="001.7").wait_for()
+    visitor.expect(visitor.page.get_by_label("query matrix, row 0, column 1").input_value, "2")
+    visitor.button("Reset").click()
+    visitor.expect(visitor.page.get_by_label("query matrix, row 0, column 1").input_value, "1")
+    go(visitor, "001.5")
+    fill(visitor, Zeros=5, Boost_of_the_keys=2)
+    visitor.button("Open in Labs").click()
+    visitor.expect(visitor.page.get_by_role("textbox", name="sequence").input_value, "100000")
+    visitor.settle()
+
+
+@pytest.mark.parametrize(
+    ("size", "locale", "scheme"),
+    [((1280, 720), "de-DE", "light"), ((1280, 720), "en-GB", "dark"), ((1920, 1080), "en-GB", "light")],
+)
+@pytest.mark.parametrize("lecture", LECTURES)
+def test_presenter_reveals_one_part_at_a_time(visit, axe, lecture, size, locale, scheme):
+    stops = LECTURES[lecture]
+    visitor = visit(width=size[0], height=size[1], locale=locale, color_scheme=scheme)
+    page = visitor.page
+    go(visitor, stops[0])
+    page.keyboard.press("p")
+    dialog = page.get_by_role("dialog")
+    dialog.wait_for()
+    parts = [dialog.locator(each) for each in (".idea", ".figure", ".aside section >> nth=0", "form")]
+
+    def visible():
+        return [part.is_visible() for part in parts]
+
+    for stop in stops:
+        page.get_by_role("heading", name=stop).wait_for()
+        visitor.settle()
+        for count, key in enumerate(("ArrowRight", " ", "PageDown", "ArrowRight"), 1):
+            visitor.expect(visible, [i < count for i in range(4)])
+            if count == 4:
+                sizes = dialog.evaluate("({ scrollWidth, scrollHeight }) => [scrollWidth, scrollHeight]")
+                assert sizes == list(size), stop
+                assert float(dialog.evaluate("each => parseFloat(getComputedStyle(each).fontSize)")) >= 17.5
+            if (stop, count) != (stops[-1], 4):
+                page.keyboard.press(key)
+    assert axe(visitor) == []
+    page.keyboard.press("ArrowLeft")
+    visitor.expect(visible, [True, True, True, False])
+    notes = dialog.get_by_role("complementary")
+    assert notes.count() == 0
+    page.keyboard.press("n")
+    notes.wait_for()
+    assert axe(visitor) == []
+    page.keyboard.press("n")
+    visitor.expect(notes.count, 0)
+    page.keyboard.press("Escape")
+    visitor.expect(dialog.count, 0)
+    visitor.expect(lambda: f"stop={stops[-1]}" in visitor.url, True)
+    page.get_by_role("heading", name=stops[-1]).wait_for()
+
+
+def test_presentation_ends_at_the_last_stop(visitor):
+    go(visitor, LAST)
+    visitor.page.keyboard.press("p")
+    dialog = visitor.page.get_by_role("dialog")
+    for _ in range(6):
+        visitor.page.keyboard.press("ArrowRight")
+    visitor.expect(dialog.locator("form").is_visible, True)
+    dialog.get_by_role("heading", name=LAST).wait_for()
+
+
+def test_presenter_keeps_the_figure_and_leaves_keys_to_its_fields(visitor):
+    page = visitor.page
+    go(visitor, "001.5")
+    fill(visitor, Zeros=7)
+    page.locator(".brand").click()
+    visitor.button("Present").click()
+    dialog = page.get_by_role("dialog")
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    zeros = dialog.get_by_role("slider", name="Zeros")
+    visitor.expect(zeros.input_value, "7")
+    zeros.focus()
+    page.keyboard.press("ArrowRight")
+    visitor.expect(zeros.input_value, "8")
+    dialog.get_by_role("heading", name="001.5").click()
+    page.keyboard.press("ArrowRight")
+    dialog.get_by_role("heading", name="001.6").wait_for()
+    visitor.button("Leave").click()
+    visitor.expect(dialog.count, 0)
+
+
+@pytest.mark.parametrize("locale", ["en-GB", "de-DE"])
+def test_stops_fit_the_width_of_a_phone(visit, axe, locale):
+    visitor = visit(width=360, height=740, locale=locale)
+    for stop in ANSWERS:
+        go(visitor, stop)
+        assert visitor.page.evaluate("document.documentElement.scrollWidth") == 360, stop
+    assert axe(visitor) == []

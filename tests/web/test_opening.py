@@ -1,0 +1,75 @@
+"""The page opens on a text and a head chosen for the model, and its examples fit the model."""
+
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+import clearhead as ch
+from clearhead.labs.opening import find_opening
+from clearhead.text.examples import EXAMPLES, word_example_for
+from tests.serving import make_registry, running
+
+
+@pytest.fixture(scope="module")
+def stories():
+    return ch.load("stories", device="cpu")
+
+
+@pytest.fixture(scope="module")
+def served(stories, models):
+    registry = make_registry(slots=1, stories=stories, lecture=models["lecture"])
+    with running(registry) as server:
+        yield server
+    registry.close(cancel=True)
+
+
+def test_page_opens_on_the_text_and_head_chosen_for_the_model(visit, served, stories):
+    visitor, found = visit(served), find_opening(stories)
+    visitor.open(model="stories")
+    visitor.expect(visitor.prompt.input_value, found.text)
+    title = visitor.page.get_by_role("heading", name=f"Block {found.block}, head {found.head}")
+    assert "attention from “it”" in title.inner_text()
+    weight = round(100 * found.weight)
+    visitor.page.get_by_text(f"“it” puts {weight}% of its attention on “trumpet”").first.wait_for()
+    query = parse_qs(urlsplit(visitor.url).query)
+    assert (query["text"], query["block"], query["head"]) == ([found.text], ["2"], ["1"])
+
+
+def test_address_with_a_head_keeps_it(visit, served, stories):
+    visitor = visit(served)
+    visitor.open(model="stories", block=1, head=2)
+    visitor.expect(visitor.prompt.input_value, find_opening(stories).text)
+    visitor.page.get_by_role("heading", name="Block 1, head 2").wait_for()
+
+
+def test_another_model_opens_with_its_own_text_unless_one_was_typed(visit, served, models):
+    visitor = visit(served)
+
+    def choose(model):
+        visitor.page.locator("button.chosen").click()
+        visitor.page.locator("button.model", has_text=model).click()
+
+    visitor.open(model="stories")
+    choose("lecture")
+    visitor.expect(visitor.prompt.input_value, find_opening(models["lecture"]).text)
+    visitor.type("a cat")
+    choose("stories")
+    visitor.settle()
+    visitor.expect(visitor.prompt.input_value, "a cat")
+
+
+def test_examples_are_those_of_the_lectures(visit, served):
+    visitor = visit(served)
+    visitor.open(model="stories", text="a cat")
+    visitor.button("Examples ▾").click()
+    items = visitor.page.locator("#examples li")
+    visitor.expect(items.count, len(EXAMPLES))
+    assert items.all_inner_texts() == list(EXAMPLES)
+
+
+def test_word_vectors_open_with_a_word_that_is_a_token(visit, served, stories):
+    visitor, example = visit(served), word_example_for(stories.tokenizer)
+    visitor.open(model="stories", view="words")
+    visitor.expect(visitor.page.get_by_label("Word", exact=True).input_value, example.word)
+    visitor.page.locator(".occurrences li").nth(len(example.sentences) - 1).wait_for()
+    assert visitor.page.get_by_text("does not always encode").count() == 0

@@ -1,0 +1,70 @@
+"""Loading, ready and failed states: none of them looks like another."""
+
+import json
+
+TEXT = "The duck was too tired"
+
+
+def hold(visitor, path):
+    """Hold back the responses of a path until the returned function is called."""
+    held = []
+    visitor.page.route(f"**{path}", lambda route: held.append(route))  # Playwright needs a Python function
+
+    def release():
+        for route in held:
+            route.continue_()
+        visitor.page.unroute(f"**{path}")
+
+    return release
+
+
+def test_a_view_is_loading_until_it_is_ready(visitor):
+    visitor.open(model="modern", text=TEXT)
+    release = hold(visitor, "/api/lens")
+    visitor.page.get_by_role("button", name="Logit lens").click()
+    status = visitor.page.locator(".view [role=status]")
+    visitor.expect(status.all_inner_texts, ["Running the model…"])
+    assert visitor.page.locator(".view [role=grid]").count() == 0
+    release()
+    visitor.page.locator(".view [role=grid]").wait_for()
+    assert status.count() == 0
+
+
+def test_next_words_are_not_excluded_while_their_logits_load(visitor, models):
+    visitor.open(model="modern", text=TEXT)
+    release = hold(visitor, "/api/sites")
+    visitor.type(f"{TEXT} to")
+    visitor.page.get_by_role("status").filter(has_text="Running the model").wait_for()
+    shares = visitor.page.locator(".next .share")
+    best = models["modern"].inspect(f"{TEXT} to")["probabilities"][-1].topk(1).values.item()
+    visitor.expect(lambda: shares.first.inner_text(), f"{100 * best:.1f}%")
+    assert visitor.page.locator(".next .cut").count() == 0
+    release()
+    visitor.settle()
+    assert shares.first.inner_text() == f"{100 * best:.1f}%"
+
+
+def test_a_failed_view_says_so_and_can_be_retried(visitor):
+    visitor.open(model="modern", text=TEXT)
+    failure = json.dumps({"error": {"message": "out of memory", "code": "internal_error"}})
+    visitor.page.route("**/api/lens", lambda route: route.fulfill(status=500, body=failure))
+    visitor.forgive("500")
+    visitor.page.get_by_role("button", name="Logit lens").click()
+    alert = visitor.page.locator(".view [role=alert]")
+    visitor.expect(lambda: "out of memory" in alert.inner_text(), True)
+    assert visitor.page.locator(".view [role=grid]").count() == 0
+    visitor.page.unroute("**/api/lens")
+    alert.get_by_role("button", name="Try again").click()
+    visitor.page.locator(".view [role=grid]").wait_for()
+    assert alert.count() == 0
+
+
+def test_a_request_that_cannot_succeed_offers_no_retry(visitor):
+    visitor.open(model="modern", text=TEXT)
+    failure = json.dumps({"error": {"message": "too many tokens", "code": "invalid_value"}})
+    visitor.page.route("**/api/lens", lambda route: route.fulfill(status=400, body=failure))
+    visitor.forgive("400")
+    visitor.page.get_by_role("button", name="Logit lens").click()
+    alert = visitor.page.locator(".view [role=alert]")
+    visitor.expect(lambda: "too many tokens" in alert.inner_text(), True)
+    assert alert.get_by_role("button").count() == 0

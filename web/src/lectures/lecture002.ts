@@ -1,0 +1,208 @@
+/** Lecture 002, "One attention head, by matrices". */
+
+import { bareWords } from "../model/countedNgram";
+import {
+  type EightWords,
+  embedWords,
+  FEATURES,
+  MAX_WORDS,
+  runEightWords,
+  SENTENCE,
+} from "../model/eightWords";
+import { effectsOf } from "../model/leaveOneOut";
+import { fiveProducts } from "../model/loopsAndMatrices";
+import { KINDS_OF_WORDS, relate, RELATIONSHIPS } from "../model/relationshipHead";
+import { pairsOf } from "../model/skipGram";
+import { firstOutOfReach } from "../model/slidingWindow";
+import { matmul, type Rows, softmax } from "../model/tinyHead";
+import { bestWidth, type SweepSettings, trainWidth, WIDTHS } from "../model/widthSweep";
+import type { Lecture, Question, Stop } from "./types";
+
+const number = (answer: number, tolerance: number, digits: number): Question => ({
+  kind: "number",
+  answer,
+  tolerance,
+  digits,
+});
+
+const FEW_SENTENCES: SweepSettings = { sentences: 20, seed: 1 };
+
+let best: number | undefined;
+
+/** Computed when it is first asked for, because it takes a moment. */
+const bestWidthWithFewSentences: Question = {
+  kind: "number",
+  get answer() {
+    return (best ??= bestWidth(WIDTHS.map((width) => trainWidth(width, FEW_SENTENCES))));
+  },
+  tolerance: 0,
+  digits: 0,
+};
+
+export const TWO_QUESTIONS: Stop<SweepSettings> = {
+  id: "002.1",
+  inputs: { sentences: 60, seed: 1 },
+  question: bestWidthWithFewSentences,
+  link: { live: true, target: () => ({ view: "labs", lab: "neighbors", settings: {} }) },
+};
+
+const FOX = "The quick brown fox jumps over the lazy dog";
+
+const PETS = `I have to make sure that the cat gets fed
+I forgot to make sure that the dog gets fed
+the cat sleeps on the sofa
+the dog sleeps on the sofa
+she bought a car and a house
+he sold a car and a house`;
+
+interface SkipGramInputs {
+  sentence: string; // whose pairs are listed
+  window: number;
+  text: string; // to train on, one sentence per line
+  steps: number;
+  word: string; // whose neighbors are listed
+}
+
+export const SKIP_GRAM: Stop<SkipGramInputs> = {
+  id: "002.2",
+  inputs: { sentence: FOX, window: 2, text: PETS, steps: 100, word: "cat" },
+  question: number(pairsOf(bareWords(FOX), 3).length, 0, 0),
+  link: { target: () => ({ view: "words" }) },
+};
+
+const ENDINGS = `the woman had a girl and her house will belong to her
+the man had a girl and his house will belong to her
+the woman had a secret girl and her ring will belong to her
+the woman had a boy and her house will belong to him
+the man had a boy and his house will belong to him
+the man had a secret boy and his ring will belong to him
+the quick brown fox jumps over the lazy dog
+the brown cat jumps over the lazy dog
+the lazy dog sleeps all day
+the quick fox sleeps all day`;
+
+export const DAMIAN =
+  "Damian had a secret child, a girl, and had written in his will that his belongings will belong to";
+export const PROMPTS = [DAMIAN, SENTENCE];
+const SUSPECTS = ["secret", "girl", "his", "belongings"]; // the options of the question
+
+/** The index of the suspect without which "her" loses most. */
+function decidingWord(): number {
+  const past = bareWords(DAMIAN);
+  const effects = effectsOf(ENDINGS, past, "her");
+  const suspected = SUSPECTS.map((word) => effects[past.indexOf(word)]!);
+  return suspected.indexOf(Math.max(...suspected));
+}
+
+export const MAIN_TASK: Stop<{ text: string; prompt: string; left: number[]; read: number }> = {
+  id: "002.3",
+  inputs: { text: ENDINGS, prompt: DAMIAN, left: [], read: bareWords(DAMIAN).length },
+  question: { kind: "choice", answer: decidingWord() },
+  link: { live: true, target: ({ prompt }) => ({ view: "why", text: prompt }) },
+};
+
+const STORY =
+  "the quick brown fox jumps over the lazy dog and the lazy dog looks at the quick brown fox but the quick brown fox runs home and the lazy dog sleeps";
+
+export const SLIDING_WINDOW: Stop<{ text: string; length: number; generated: number }> = {
+  id: "002.4",
+  inputs: { text: STORY, length: MAX_WORDS, generated: 5 },
+  question: number(firstOutOfReach(5, MAX_WORDS), 0, 0),
+  link: { live: true, target: () => ({ view: "labs", lab: "window", settings: {} }) },
+};
+
+/** The head of stops 5 to 8, which share it, and what is selected in it. */
+export interface HeadInputs extends EightWords {
+  row: number;
+  column: number;
+}
+
+const HEAD = {
+  inputs: { sentence: SENTENCE, causal: true, divided: false, d_v: 8, row: 1, column: 0 },
+  shares: "002.head",
+};
+
+export const FEATURE_VECTORS: Stop<HeadInputs> = {
+  id: "002.5",
+  ...HEAD,
+  question: number(embedWords(SENTENCE).vocabulary.length, 0, 0),
+  link: { target: () => ({ view: "steps", part: "embedding" }) },
+};
+
+/** The cells, by row and column, that the question offers. */
+const OFFERED = [
+  [1, 3],
+  [3, 7],
+  [7, 3],
+] as const;
+
+/** The index of the offered cell that is equal to S_31. */
+function equalScore(): number {
+  const { scores } = runEightWords(HEAD.inputs);
+  return OFFERED.findIndex(([i, j]) => scores[i - 1]![j - 1] === scores[2]![0]);
+}
+
+export const QUERIES_AND_KEYS: Stop<HeadInputs> = {
+  id: "002.6",
+  ...HEAD,
+  question: { kind: "choice", answer: equalScore() },
+  link: { target: () => ({ view: "steps", part: "head", step: "compare" }) },
+};
+
+export const MASK_AND_SOFTMAX: Stop<HeadInputs> = {
+  id: "002.7",
+  ...HEAD,
+  question: number(softmax([Math.log(3), 0])[0]!, 0.006, 2),
+  link: { target: () => ({ view: "steps", part: "head", step: "softmax" }) },
+};
+
+const EXERCISE = {
+  P: [[1 / 4, 3 / 4]],
+  V: [
+    [4, 0],
+    [8, -4],
+  ],
+};
+
+export const VALUES: Stop<HeadInputs> = {
+  id: "002.8",
+  ...HEAD,
+  question: number(matmul(EXERCISE.P, EXERCISE.V)[0]![0]!, 0.01, 0),
+  link: { target: () => ({ view: "steps", part: "head", step: "sum" }) },
+};
+
+export const LOOPS: Stop<{ words: number; kept: boolean }> = {
+  id: "002.9",
+  inputs: { words: 64, kept: false },
+  question: number(fiveProducts(MAX_WORDS, FEATURES, FEATURES, 8)[3]!.multiplications, 0, 0),
+  link: { live: true, target: () => ({ view: "labs", lab: "matrix", settings: {} }) },
+};
+
+/** The weight of fox on quick in the head in which nouns look for adjectives. */
+function weightOnQuick(): number {
+  const position = (word: string) => KINDS_OF_WORDS.findIndex(([each]) => each === word);
+  return relate(RELATIONSHIPS.modifier)[position("fox")]![position("quick")]!;
+}
+
+export const RELATIONSHIP: Stop<{ W_Q: Rows }> = {
+  id: "002.10",
+  inputs: { W_Q: RELATIONSHIPS.modifier },
+  question: number(weightOnQuick(), 0.006, 2),
+  link: { target: () => ({ view: "heads" }) },
+};
+
+export const lecture002: Lecture = {
+  id: "002",
+  stops: [
+    TWO_QUESTIONS,
+    SKIP_GRAM,
+    MAIN_TASK,
+    SLIDING_WINDOW,
+    FEATURE_VECTORS,
+    QUERIES_AND_KEYS,
+    MASK_AND_SOFTMAX,
+    VALUES,
+    LOOPS,
+    RELATIONSHIP,
+  ],
+};

@@ -1,0 +1,28 @@
+/** The lectures in order. To add one, add its file here, its texts to `messages`, and its figures to `views`. */
+
+import { lecture000 } from "./lecture000";
+import { lecture001 } from "./lecture001";
+import { lecture002 } from "./lecture002";
+import type { Lecture, Stop } from "./types";
+
+export const LECTURES: readonly Lecture[] = [lecture000, lecture001, lecture002];
+const STOPS = LECTURES.flatMap(({ stops }) => stops);
+
+export function isStop(id: string): boolean {
+  return STOPS.some((stop) => stop.id === id);
+}
+
+/** The stop with this id; the first one if there is none. */
+export function findStop(id: string): Stop {
+  return STOPS.find((stop) => stop.id === id) ?? STOPS[0]!;
+}
+
+/** The first stop whose question is not answered yet; the first one if all are. */
+export function firstUnanswered(answered: readonly string[]): Stop {
+  return STOPS.find(({ id }) => !answered.includes(id)) ?? STOPS[0]!;
+}
+
+/** The stop after or before another, through all lectures; null at either end. */
+export function nextStop(id: string, by: number): Stop | null {
+  return STOPS[STOPS.indexOf(findStop(id)) + by] ?? null;
+}

@@ -1,0 +1,17 @@
+/** Words of a text and the tokens that they are made of. */
+
+const MIN_TOKENS = 4; // of a word that counts as read in small pieces
+const MAX_CHARACTERS = 1.6; // per token, on average
+
+/** The words that the tokenizer takes apart almost letter by letter, each once. */
+export function splitWords(tokens: readonly string[]): string[] {
+  const words: string[][] = [];
+  for (const token of tokens) {
+    const continues = /^[\p{L}\p{M}]/u.test(token) && /[\p{L}\p{M}]$/u.test(words.at(-1)?.at(-1) ?? "");
+    if (continues) words.at(-1)!.push(token);
+    else words.push([token]);
+  }
+  const isSplit = (pieces: string[]) =>
+    pieces.length >= MIN_TOKENS && pieces.join("").trim().length / pieces.length <= MAX_CHARACTERS;
+  return [...new Set(words.filter(isSplit).map((pieces) => pieces.join("").trim()))];
+}

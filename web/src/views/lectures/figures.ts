@@ -1,0 +1,12 @@
+/** The figure of each stop. */
+
+import type { Component } from "svelte";
+import type { Messages } from "../../messages/en";
+import type { Page } from "../../state/page.svelte";
+import { FIGURES_000 } from "./figures000/figures";
+import { FIGURES_001 } from "./figures001/figures";
+import { FIGURES_002 } from "./figures002/figures";
+
+export type Figure = Component<{ page: Page; words: Messages }>;
+
+export const FIGURES: Record<string, Figure> = { ...FIGURES_000, ...FIGURES_001, ...FIGURES_002 };
