@@ -49,6 +49,7 @@ bench: $(READY)
 	$(BIN)/python -m bench.faults --kills 200
 	$(BIN)/python -m bench.exact
 	$(BIN)/python -m bench.labs
+	$(BIN)/python -m bench.classroom
 	$(BIN)/pip install --quiet --constraint constraints-dev.txt 'transformer-lens==4.3.0'
 	$(BIN)/python -m bench.inspect
 

@@ -1,1 +1,1 @@
-"""Benchmarks against peer libraries. Each program prints one line of JSON."""
+"""Benchmarks, some of them against peer libraries. The programs print their results as lines of JSON."""

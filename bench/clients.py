@@ -30,24 +30,24 @@ Choices = list[tuple[str, str]]  # the text and finish_reason of each choice
 
 
 @dataclass(frozen=True)
-class Query:
+class LoadRequest:
     """The route and body of a request. It has a seed, so that its response is always the same."""
 
     route: str
     body: dict[str, Any]
 
-    def endless(self) -> Query:
+    def endless(self) -> LoadRequest:
         """Return the same query without stop conditions, for clients that disconnect."""
         endless = {
             "logit_bias": {"256": -100},
             "max_tokens": 4096,
         }  # 256 is the end token of the byte tokenizer
         body = {name: value for name, value in self.body.items() if name not in ("stop", "regex", "n")}
-        return Query(self.route, {**body, **endless})
+        return LoadRequest(self.route, {**body, **endless})
 
 
-def make_queries(model: str, count: int) -> list[Query]:
-    """Return queries of both routes with all settings and various lengths."""
+def make_queries(model: str, count: int) -> list[LoadRequest]:
+    """Return queries for both routes, with all settings and various lengths."""
     queries = []
     for seed in range(count):
         rng = random.Random(seed)
@@ -55,14 +55,14 @@ def make_queries(model: str, count: int) -> list[Query]:
         body = {"model": model, "seed": seed, "max_tokens": rng.randint(8, 40), **rng.choice(SETTINGS)}
         if seed % CHAT_EVERY == 0:
             messages = {"messages": [{"role": "user", "content": prompt}]}
-            queries.append(Query("/v1/chat/completions", {**body, **messages}))
+            queries.append(LoadRequest("/v1/chat/completions", {**body, **messages}))
         else:
-            queries.append(Query("/v1/completions", {**body, "prompt": prompt}))
+            queries.append(LoadRequest("/v1/completions", {**body, "prompt": prompt}))
     return queries
 
 
 @dataclass
-class Tally:
+class LoadCounts:
     """Counts of the outcomes."""
 
     completed: int = 0
@@ -86,21 +86,21 @@ class Clients:
         self.count = count
         self.expected: dict[int, Choices] = {}  # by seed
 
-    async def record(self, queries: Sequence[Query]) -> None:
+    async def record(self, queries: Sequence[LoadRequest]) -> None:
         """Send each query alone and record its response."""
         self.queries = queries
         for query in queries:
-            self.expected[query.body["seed"]] = await self._request(query, Tally())
+            self.expected[query.body["seed"]] = await self._request(query, LoadCounts())
 
-    async def run(self, seconds: float) -> Tally:
-        """Let all clients send queries, one after the other."""
-        tally, until = Tally(), time.monotonic() + seconds
+    async def run(self, seconds: float) -> LoadCounts:
+        """Run all clients concurrently; each sends one query after another."""
+        tally, until = LoadCounts(), time.monotonic() + seconds
         async with asyncio.TaskGroup() as group:
             for number in range(self.count):
                 group.create_task(self._run_client(random.Random(number), until, tally))
         return tally
 
-    async def _run_client(self, rng: random.Random, until: float, tally: Tally) -> None:
+    async def _run_client(self, rng: random.Random, until: float, tally: LoadCounts) -> None:
         while time.monotonic() < until:
             query, streaming = rng.choice(self.queries), rng.random() >= NON_STREAMING
             try:
@@ -114,7 +114,7 @@ class Clients:
             except (httpx.HTTPError, ValueError, LookupError, AssertionError) as error:
                 tally.errors.append(f"{type(error).__name__}: {error}"[:300])
 
-    async def _disconnect(self, query: Query, streaming: bool, tokens: int, tally: Tally) -> None:
+    async def _disconnect(self, query: LoadRequest, streaming: bool, tokens: int, tally: LoadCounts) -> None:
         """Disconnect in the middle of a stream, or while waiting for a response."""
         if streaming:
             async with self.stream(query, tally) as pieces:
@@ -128,7 +128,7 @@ class Clients:
                     await self._request(query, tally)
         tally.disconnected += 1
 
-    async def _request(self, query: Query, tally: Tally) -> Choices:
+    async def _request(self, query: LoadRequest, tally: LoadCounts) -> Choices:
         while True:
             response = await self.http.post(query.route, json=query.body)
             if not await self._must_retry(response, tally):
@@ -138,7 +138,7 @@ class Clients:
             for choice in response.json()["choices"]
         ]
 
-    async def _request_streaming(self, query: Query, tally: Tally) -> Choices:
+    async def _request_streaming(self, query: LoadRequest, tally: LoadCounts) -> Choices:
         texts = [""] * query.body.get("n", 1)
         ends = [""] * len(texts)
         async with self.stream(query, tally) as pieces:
@@ -150,7 +150,9 @@ class Clients:
         return list(zip(texts, ends, strict=True))
 
     @asynccontextmanager
-    async def stream(self, query: Query, tally: Tally) -> AsyncIterator[AsyncIterator[dict[str, Any]]]:
+    async def stream(
+        self, query: LoadRequest, tally: LoadCounts
+    ) -> AsyncIterator[AsyncIterator[dict[str, Any]]]:
         """Yield the choices of each event, once the server accepts the request."""
         body = {**query.body, "stream": True}
         while True:
@@ -160,7 +162,7 @@ class Clients:
                 yield _choices(response)
                 return
 
-    async def _must_retry(self, response: httpx.Response, tally: Tally) -> bool:
+    async def _must_retry(self, response: httpx.Response, tally: LoadCounts) -> bool:
         """Wait for Retry-After on 429 and return whether to retry; raise on anything but 200 and 429."""
         if response.status_code == 429:
             await response.aread()

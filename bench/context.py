@@ -1,6 +1,6 @@
 """Generation past a full context: recompute the window for every token, or drop its older half (`shift`).
 
-Usage: python -m bench.context [--short]. Prints one JSON line: tokens per second of both methods once the
+Usage: python -m bench.context [--short]. Prints one JSON line: tokens per second for both methods once the
 context is full, and the mean loss of a small trained model on a text much longer than its context.
 """
 

@@ -68,7 +68,7 @@ def train(
         process = multiprocessing.get_context("spawn").Process(target=train_leg, args=leg)
         process.start()
         process.join()
-        assert process.exitcode == 0, f"the leg up to step {stop_after} ended with {process.exitcode}"
+        assert process.exitcode == 0, f"the leg up to step {stop_after} exited with code {process.exitcode}"
     run = folder / "run"
     return {str(path.relative_to(run)): path.read_bytes() for path in run.rglob("*") if path.is_file()}
 
@@ -92,7 +92,8 @@ def compare(
     about = json.loads((place / "reference" / "about.json").read_text())
     repeated = train(place / "repeated", settings, [], device, in_process)
     end = round(about["epoch"])
-    # Around two checkpoints of the first epoch; then so that the ends of two epochs are repeated.
+    # Interrupt around two checkpoints in the first epoch, then at points where resuming repeats the ends of two
+    # epochs.
     interruptions = sorted({2, 4, 6, end + 2, 2 * end + 1, steps - 1} & set(range(1, steps)))
     resumed = train(place / "resumed", settings, interruptions, device, in_process)
     repeated_diff, resumed_diff = differing_files(reference, repeated), differing_files(reference, resumed)

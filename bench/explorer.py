@@ -1,20 +1,23 @@
 """Latency of the explorer in headless Chromium, compared with a plain forward pass of the model.
 
-Usage: python -m bench.explorer [MODEL] [--short]. The default model is SmolLM2, which is pulled if needed; --short
-uses a small random one. Runs on the CPU, with the server in a separate process. Prints one JSON line; each
-figure is the median of several:
+Usage: python -m bench.explorer [MODEL] [--short] [--interactions]. The default model is SmolLM2, which is pulled if
+needed; --short uses a small random one. Runs on the CPU, with the server in a separate process. Prints one JSON
+line; each figure is the median of several measurements:
 
     forward_ms     plain forward pass of 30 tokens
     typed_ms       letter typed into a prompt of 30 tokens, until the whole page is redrawn;
                    at most typed_bound_ms, 1.5 forward passes + 100 ms
-    head_ms        switching to another head, at most 100
-    matrix_ms      1,024 tokens: drawing the matrix of a head not shown before, at most 300
+    head_ms        switching to another head, at most 100 ms
+    matrix_ms      1,024 tokens: drawing the matrix of a head not shown before, at most 300 ms
     pan_fps        1,024 tokens: frames per second while panning, at least 30
     edit_ms        16 tokens: ablating a head, until the prediction and the selected head are redrawn;
                    at most edit_bound_ms, 1.5 forward passes + 100 ms
     edit_all_ms    the same, until everything on screen is redrawn
     effect_map_s   16 tokens: the effect map of all heads, at most 10 s
-    load           of the machine before the run
+    load           load average of the machine before the run
+
+With --interactions, measures a reader's actions on the page instead, by default with the built-in model, and
+with reduced motion: each figure is the median from a key press or click to the last repaint, at most 100 ms.
 
 On a busy machine a forward pass slows down far more than the page does, and the bounds with it, so the figures
 are meaningful only at a load well under 1.
@@ -53,15 +56,15 @@ SENTENCE = (
 SMALL = {"n_context": 2048, "n_block": 2, "n_head": 2, "d_model": 32}
 TIMEOUT = 120  # seconds
 
-# Measures from an input event to the last repaint it causes, known once nothing has changed for `quiet` ms. A frame's
-# callback runs before the frame is painted, so this waits for a task after it.
+# Measures the time from an input event to the last repaint it causes: the last one before `quiet` ms without changes. A
+# frame's callback runs before the frame is painted, so this waits for a task after it.
 WATCH = """async (quiet) => {
   const main = document.querySelector("main");
   const pause = (ms) => new Promise((done) => setTimeout(done, ms));
   const now = (done) => () => done(performance.now());
   const drawn = () => new Promise((done) => requestAnimationFrame(() => setTimeout(now(done))));
   let [start, last] = [0, 0];
-  for (const kind of ["input", "keydown"])
+  for (const kind of ["input", "keydown", "click", "popstate"])
     addEventListener(kind, (event) => (start = event.timeStamp), {capture: true, once: true});
   const seen = new MutationObserver(async () => (last = await drawn()));
   seen.observe(document.body, {subtree: true, childList: true, characterData: true, attributes: true});
@@ -239,6 +242,51 @@ def measure(page: Page, address: str, model: LanguageModel, rounds: int) -> dict
     }
 
 
+def measure_interactions(page: Page, address: str, rounds: int) -> dict[str, float]:
+    """Measure a reader's actions on the page, starting at the head that the page opens with."""
+    page.set_default_timeout(1000 * TIMEOUT)
+    page.emulate_media(reduced_motion="reduce")
+    page.add_init_script("localStorage.setItem('walked', 'yes')")
+    page.goto(address)
+    settle(page)
+
+    def press(key: str) -> Callable[[], None]:
+        return lambda: page.keyboard.press(key)
+
+    def click(name: str) -> Callable[[], None]:
+        return lambda: page.get_by_role("navigation").get_by_role("button", name=name, exact=True).click()
+
+    def drill() -> None:
+        page.locator("[data-testid=card] .number[data-cell]").first.click()
+
+    actions: dict[str, Callable[[], Any]] = {
+        "step": press("ArrowRight"),
+        "token": press("ArrowUp"),
+        "head": press("]"),
+        "block": press("PageUp"),
+        "drill": drill,
+        "back": page.go_back,
+        "All heads": click("All heads"),
+        "Attribution": click("Attribution"),
+        "Logit lens": click("Logit lens"),
+        "Word vectors": click("Word vectors"),
+        "Edit": click("Edit"),
+        "Step by step": click("Step by step"),
+        "typing": lambda: page.get_by_label("Input text").press("a"),
+        "next word": lambda: page.get_by_label("Input text").press("Enter"),
+    }
+    found: dict[str, list[float]] = {name: [] for name in actions}
+    page.locator(".detail h2").click()
+    for _ in range(rounds + 1):
+        for name, act in actions.items():
+            found[name].append(timed(page, act))
+            page.wait_for_selector("main[aria-busy=false]")
+        page.goto(address)
+        settle(page)
+        page.locator(".detail h2").click()
+    return {f"{name}_ms": round(median(times[1:]), 1) for name, times in found.items()}
+
+
 def save_small(folder: Path) -> None:
     torch.manual_seed(0)
     tokenizer = Tokenizer.train("bpe", [SENTENCE * 20], n_vocab=300)
@@ -246,16 +294,22 @@ def save_small(folder: Path) -> None:
     LanguageModel(network, tokenizer).save(folder)
 
 
-def main(name: str | None, short: bool) -> dict[str, Any]:
+def main(name: str | None, short: bool, interactions: bool = False) -> dict[str, Any]:
     machine_load = round(os.getloadavg()[0], 1)
     with tempfile.TemporaryDirectory() as folder:
         if short:
-            save_small(Path(folder) / "small")
-        path = str(Path(folder) / "small") if short else name or str(pull("smollm2"))
+            path = str(Path(folder) / "small")
+            save_small(Path(path))
+        else:
+            path = name or ("stories" if interactions else str(pull("smollm2")))
         model = load(path, "cpu")
         with exploring(path) as address, browsing() as browser:
             page = browser.new_page(viewport={"width": 1400, "height": 1000})
-            figures = measure(page, address, model, 2 if short else 7)
+            rounds = 2 if short else 7
+            if interactions:
+                figures = measure_interactions(page, address, rounds)
+            else:
+                figures = measure(page, address, model, rounds)
     return {
         "bench": "explorer",
         "model": Path(path).name,
@@ -269,5 +323,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model", nargs="?")
     parser.add_argument("--short", action="store_true")
+    parser.add_argument("--interactions", action="store_true")
     args = parser.parse_args()
-    print(json.dumps(main(args.model, args.short)))
+    print(json.dumps(main(args.model, args.short, args.interactions)))

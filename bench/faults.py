@@ -3,8 +3,8 @@
 Usage: python -m bench.faults [--kills 200] [--seed 0] [--short]. Each run is a `clearhead train` process.
 Half of the kills happen at a random time, half before, in the middle of, or after a random file operation
 of the run. Prints one JSON line: the number of `kills` and `runs`, how many runs ended with every file of
-the folder identical to an uninterrupted run (`resumed_equal`), and the largest number of steps lost to one
-kill (`max_lost_steps`).
+the folder but run.json identical to that of an uninterrupted run (`resumed_equal`), and the largest number of
+steps lost to one kill (`max_lost_steps`).
 """
 
 from __future__ import annotations

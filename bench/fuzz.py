@@ -1,7 +1,7 @@
 """Fuzz the model readers: each damaged file must load or be rejected with a one-line error, fast and in little memory.
 
-Usage: python -m bench.fuzz [--files 100000] [--seed 0] [--short]. Eight of ten files are GGUF; one of ten
-is a model folder with a mutated safetensors header, one of ten a folder with a mutated config.json. Prints
+Usage: python -m bench.fuzz [--files 100000] [--seed 0] [--short]. Eight in ten files are GGUF; one in ten
+is a model folder with a mutated safetensors header, one in ten a folder with a mutated config.json. Prints
 one JSON line; `crashed` lists the files that were neither accepted nor rejected, and must be empty.
 """
 

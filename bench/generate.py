@@ -2,8 +2,8 @@
 
     python -m bench.generate gpt2 [--batch 1]    GPT-2 124M, prompt of 32 tokens, top-k 50, on the best device
     python -m bench.generate gpt2 --device cpu   the same on the CPU, in float32
-    python -m bench.generate best                the same, Clearhead in int8, the peer in each of its modes
-    python -m bench.generate file MODEL.gguf     a GGUF file, Clearhead in int8, the peer is llama.cpp
+    python -m bench.generate best                the same, with Clearhead in int8 and the peer in each mode
+    python -m bench.generate file MODEL.gguf     a GGUF file, with Clearhead in int8 and llama.cpp as the peer
 
 GPT-2 has random weights, which do not affect the speed. Clearhead and the peer alternate; the best of three
 rounds counts. On CUDA both use bfloat16. --short uses a small model.
@@ -57,7 +57,7 @@ def main() -> None:
     elif args.path:
         figures = measure_file(args.path, tokens, args.no_peer)
     else:
-        parser.error("file needs the path of a GGUF file")
+        parser.error("the benchmark `file` needs the path of a GGUF file")
     print(json.dumps(figures))
 
 
@@ -158,7 +158,7 @@ def _transformers(
         "use_cache": True,
         "pad_token_id": 0,
     }
-    if compiled:  # a static cache keeps the shapes, so that one compiled step serves all
+    if compiled:  # a static cache keeps the shapes fixed, so that one compiled step serves all
         options["cache_implementation"] = "static"
         model.forward = torch.compile(model.forward)
 

@@ -37,7 +37,7 @@ def make(shape: dict[str, int]) -> LanguageModel:
 
 
 def interleaved(functions: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
-    """Return the median seconds of each function, called alternately so that noise affects all alike."""
+    """Return each function's median time in seconds, interleaving the calls so that noise affects all alike."""
     seconds: dict[str, list[float]] = {name: [] for name in functions}
     for turn in range(rounds + 1):
         for name, function in functions.items():
@@ -83,7 +83,7 @@ def own_figures(
 
 
 def trace_bytes(trace: Trace) -> int:
-    """Return the size of the residual stream, which is all that a trace keeps besides the logits."""
+    """Return the size in bytes of the residual stream, which is all that a trace keeps besides the logits."""
     tensors = [*trace.stream.inputs, *trace.stream.middles, trace.stream.last]
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 

@@ -1,4 +1,4 @@
-"""Run the labs that train in full, with three seeds, and check their claims.
+"""Run the labs that train, at full length and with three seeds, and check their claims.
 
 Usage: python -m bench.labs [NAME …] [--seeds 3]. Prints one JSON line: for each lab the lowest, mean and
 highest of its numbers over the seeds, whether its claim holds with every seed, and the time taken. The test
@@ -38,8 +38,8 @@ def _stream(result: Result) -> bool:
 def _neighbors(result: Result) -> bool:
     """Every other animal is closer to the cat than any place or thing."""
     found = result.findings
-    others = [_number(found[f"largest cosine of cat and a {group}"]) for group in ("place", "thing")]
-    return _number(found["smallest cosine of cat and an animal"]) > max(others)
+    others = [_number(found[f"largest cosine between cat and a {group}"]) for group in ("place", "thing")]
+    return _number(found["smallest cosine between cat and an animal"]) > max(others)
 
 
 def _pronoun(result: Result) -> bool:
@@ -60,7 +60,7 @@ def _senses(result: Result) -> bool:
 
 
 def _by_kind(result: Result, name: str, kinds: Sequence[str]) -> list[list[dict[str, float]]]:
-    """Return the rows of a table that start with each kind, as a dict by column."""
+    """Return, for each kind, the rows whose names start with it, as dicts keyed by column."""
     table = result.part(name)
     rows = [
         (row, dict(zip(table.columns, line, strict=True)))
@@ -102,7 +102,7 @@ def _measure(of: Lab, seeds: int, settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _found(results: list[Result]) -> dict[str, Spread]:
-    """Return the spread of every result that is a number with all seeds."""
+    """Return the spread of every finding that is a number for all seeds."""
     found: dict[str, Spread] = {}
     for name in results[0].findings:
         values = [result.findings.get(name) for result in results]

@@ -5,7 +5,7 @@ with a small random model. Clients use both routes, streaming and not, with many
 of the requests are abandoned midway. After a 429, a client retries after the time given in Retry-After.
 Each response is compared with that of the same query sent alone.
 
-Prints one JSON line. The targets are no `mismatches`; no `errors`; a peak memory in the last quarter of the
+Prints one JSON line. The targets are no `mismatches`; no `errors`; peak memory in the last quarter of the
 load (`end_mb`) no higher than during warmup (`warm_mb`); and slots freed within a second, in the slowest
 round: `next_seconds` from when all active clients disconnect until a waiting one receives its first token,
 and `freed_seconds` from when all clients disconnect until nothing runs or waits.
@@ -29,7 +29,7 @@ from typing import Any
 
 import torch
 
-from bench.clients import Clients, Query, Tally, make_queries
+from bench.clients import Clients, LoadCounts, LoadRequest, make_queries
 from clearhead.language_model import LanguageModel
 from clearhead.model.config import preset
 from clearhead.model.transformer import Transformer
@@ -54,7 +54,7 @@ def save_model(folder: Path) -> None:
 
 
 @dataclass(frozen=True)
-class Server:
+class ServerProcess:
     """A running server."""
 
     url: str
@@ -75,7 +75,7 @@ class Server:
 
 
 @contextmanager
-def serving(folder: Path, slots: int, queue: int) -> Iterator[Server]:
+def serving(folder: Path, slots: int, queue: int) -> Iterator[ServerProcess]:
     """Run `clearhead serve`, logging to a file next to the model."""
     log = folder.with_suffix(".log")
     options = ["--port", "0", "--device", "cpu", "--slots", str(slots), "--queue", str(queue)]
@@ -89,7 +89,7 @@ def serving(folder: Path, slots: int, queue: int) -> Iterator[Server]:
                 time.sleep(0.05)
             address = log.read_text().partition("\nopen ")[2].split()[0]
             url, _, token = address.partition("/?token=")
-            yield Server(url, token, process.pid, slots)
+            yield ServerProcess(url, token, process.pid, slots)
         finally:
             process.terminate()
             process.wait(TIMEOUT)
@@ -105,14 +105,16 @@ async def wait_for(condition: Callable[[], Awaitable[bool]]) -> float:
     return time.monotonic() - start
 
 
-async def wait_until_idle(server: Server, clients: Clients) -> float:
+async def wait_until_idle(server: ServerProcess, clients: Clients) -> float:
     async def idle() -> bool:
         return await server.metric(clients, "clearhead_running{", "clearhead_waiting{") == 0
 
     return await wait_for(idle)
 
 
-async def disconnect(server: Server, clients: Clients, queries: list[Query]) -> tuple[float, float]:
+async def disconnect(
+    server: ServerProcess, clients: Clients, queries: list[LoadRequest]
+) -> tuple[float, float]:
     """Stream endless queries, disconnect the clients that receive tokens, and then all others.
 
     Returns the seconds until another client receives its first token, and until all slots are free.
@@ -121,7 +123,7 @@ async def disconnect(server: Server, clients: Clients, queries: list[Query]) -> 
 
     async def listen(number: int) -> None:
         query = queries[number % len(queries)].endless()
-        async with clients.stream(query, Tally()) as pieces:
+        async with clients.stream(query, LoadCounts()) as pieces:
             async for choice in pieces:
                 if choice.get("text") or choice.get("delta", {}).get("content"):
                     active.add(number)
@@ -147,14 +149,14 @@ async def disconnect(server: Server, clients: Clients, queries: list[Query]) -> 
     return following, freed
 
 
-async def sample_memory(server: Server, samples: list[float]) -> None:
-    """Append the resident memory in megabytes ten times per second, until cancelled."""
+async def sample_memory(server: ServerProcess, samples: list[float]) -> None:
+    """Append the resident memory in megabytes ten times per second, until canceled."""
     while True:
         samples.append(server.resident_mb)
         await asyncio.sleep(0.1)
 
 
-async def measure(server: Server, count: int, seconds: float, rounds: int = ROUNDS) -> dict[str, Any]:
+async def measure(server: ServerProcess, count: int, seconds: float, rounds: int = ROUNDS) -> dict[str, Any]:
     """Run the load test and return its figures."""
     clients = Clients(server.url, server.token, count)
     queries = make_queries(MODEL, min(count, QUERIES))

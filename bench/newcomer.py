@@ -216,7 +216,7 @@ def run_short(walk: Walkthrough) -> dict[str, Any]:
 
 
 def copy_tree(to: Path) -> bool:
-    """Copy the files git knows, then the built page so that it is newer. Return whether the page is built."""
+    """Copy the files git lists, then the built page, so that it is newer. Return whether the page is built."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
@@ -234,7 +234,7 @@ def copy_tree(to: Path) -> bool:
 
 
 def _activate(walk: Walkthrough, venv: Path) -> None:
-    """Find the commands of the virtual environment first, as its `activate` does."""
+    """Put the virtual environment's commands first on PATH, as its `activate` does."""
     walk.environment["PATH"] = f"{venv / 'bin'}{os.pathsep}{os.environ['PATH']}"
 
 
@@ -254,7 +254,7 @@ def main() -> int:
     parser.add_argument(
         "--without-test", action="store_true", help="skip `make test`, which calls this program"
     )
-    parser.add_argument("--minutes", type=float, default=0.2, help="minutes of each training run")
+    parser.add_argument("--minutes", type=float, default=0.2, help="minutes per training run")
     parser.add_argument(
         "--folder", type=Path, help="folder to work in, which is kept (default: a temporary folder)"
     )

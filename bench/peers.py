@@ -9,7 +9,7 @@ import torch
 
 
 def transformers_gpt2(sizes: dict[str, int]) -> Any:
-    """Return transformers' GPT-2 with random weights and no dropout, or None if it is not installed."""
+    """Return transformers' GPT-2 with random weights and no dropout, or None if transformers is not installed."""
     try:
         from transformers import GPT2Config, GPT2LMHeadModel
     except ImportError:

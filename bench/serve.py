@@ -3,8 +3,8 @@
 Usage: python -m bench.serve [MODEL] [--short]. Measures a random model of 4 blocks and width 128, and
 MODEL, by default SmolLM2, which is pulled if needed, on the best device. Prints one JSON line: tokens per
 second with 1, 8 and 32 requests and the speedup over the sequential loop; and `max_wait_ratio`, the longest
-wait of a sequence for its next token during the prefill of a long prompt, relative to the median wait
-before.
+time that a sequence waits for its next token during the prefill of a long prompt, relative to the median wait
+before it.
 """
 
 from __future__ import annotations

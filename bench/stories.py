@@ -1,4 +1,4 @@
-"""Quality of the demo's minute of training: how many generated sentences parse, and whether any story is a copy.
+"""Quality of the demo's model: how many generated sentences parse, and whether any story is a copy.
 
 Usage: python -m bench.stories [MINUTES] [SIZES AS JSON]. Prints one JSON line; `ratio` is the share of
 sentences that parse, relative to the target of 95%.

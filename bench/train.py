@@ -6,9 +6,9 @@
     python -m bench.train gpt2 [--batch 64]         tokens per second of GPT-2 124M, compared with transformers
     python -m bench.train grow                      step time by length of the text and by context
 
-Texts are tokenized into characters, and the last tenth is for validation: every token once, in disjoint
+Texts are tokenized into characters, and the last tenth is used for validation: every token once, in disjoint
 windows of the context length, with the weights of the last step. Each run is a separate process; the first
-one of `plays` starts with an empty compilation cache. --short makes every benchmark small enough for a CPU.
+run of `plays` starts with an empty compilation cache. --short makes every benchmark small enough for a CPU.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def measure_runs(text: str, settings: dict[str, Any], seeds: int) -> dict[str, A
 
 
 def train_one(settings: dict[str, Any]) -> dict[str, Any]:
-    """Train one run. Return its loss and the seconds of each phase."""
+    """Do one training run. Return its loss and the seconds spent in each phase."""
     text, cache = settings.pop("text"), Path(settings.pop("cache"))
     began = time.perf_counter()
     request = TrainingRequest(tokenizer="char", validation=0.1, **settings)
@@ -121,7 +121,7 @@ def train_one(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def measure_gpt2(batch: int, short: bool) -> dict[str, Any]:
-    """Train at context 1024 with AdamW, and transformers likewise (compiled, fused AdamW) if it is installed."""
+    """Train at context 1024 with AdamW; do the same with transformers, if installed (compiled, fused AdamW)."""
     device = pick_device()
     sizes = {"n_block": 12, "n_head": 12, "d_model": 768, "n_context": 1024, "n_vocab": 50304}
     if short:
@@ -176,7 +176,7 @@ def _transformers_step(
 
 
 def measure_growth(short: bool) -> dict[str, Any]:
-    """Return milliseconds per step on texts of 1 MB to 1 GB, and for as many tokens in longer windows."""
+    """Return milliseconds per step for texts of 1 MB to 1 GB, and, at fixed tokens per step, for longer contexts."""
     device = pick_device()
     texts = (10**6, 10**7) if short else (10**6, 10**7, 10**8, 10**9)
     contexts = (64, 128) if short else (256, 512, 1024, 2048, 4096)

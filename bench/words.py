@@ -44,7 +44,7 @@ def main() -> None:
     parser.add_argument("--sample", type=float, default=1e-3)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--corpus-file", action="store_true", help="let gensim read through corpus_file")
+    parser.add_argument("--corpus-file", action="store_true", help="make gensim use its corpus_file input")
     args = parser.parse_args()
     settings = [
         Settings(
@@ -129,7 +129,7 @@ def _train_gensim(lines: Path, settings: Settings, file: Path, corpus_file: bool
         negative=settings.negative,
         min_count=settings.min_count,
         sample=settings.sample,
-        alpha=settings.rate,
+        alpha=settings.learning_rate,
         epochs=settings.epochs,
         seed=settings.seed,
         workers=settings.workers,

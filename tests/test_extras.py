@@ -10,7 +10,8 @@ import pytest
 import clearhead as ch
 from clearhead.extras import EXTRAS, is_installed, require
 
-PROJECT = tomllib.loads(Path(__file__).parents[1].joinpath("pyproject.toml").read_text(encoding="utf-8"))
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 OFFERED = PROJECT["project"]["optional-dependencies"]
 SIZES = {"blocks": 1, "heads": 1, "width": 32, "context": 32, "tokenizer": "char", "device": "cpu"}
 
@@ -35,6 +36,13 @@ def test_extras_match_pyproject():
 def test_all_includes_every_extra():
     (everything,) = OFFERED["all"]
     assert set(re.fullmatch(r"clearhead\[(.*)\]", everything)[1].split(",")) == EXTRAS.keys()
+
+
+def test_readme_lists_what_each_extra_is_for():
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").replace("`", "").split())
+    for name, extra in EXTRAS.items():
+        package = "" if extra.package == name else f"{extra.package}, "
+        assert f"{name} ({package}for {extra.purpose})" in readme
 
 
 def test_training_generating_and_inspecting_need_no_extras(plain, story_file, tmp_path):

@@ -56,9 +56,9 @@ def test_file_is_flushed_before_it_is_renamed(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"", "is not JSON"),
-        (b"{", "is not JSON"),
-        (b"[" * 100_000, "is not JSON"),
+        (b"", "is not valid JSON"),
+        (b"{", "is not valid JSON"),
+        (b"[" * 100_000, "is not valid JSON"),
         (b"\xff", "is not UTF-8"),
         (b"[1]", "a JSON list, expected an object"),
         (b"null", "expected an object"),
@@ -85,8 +85,8 @@ def test_unreadable_text_raises(tmp_path):
 @pytest.mark.parametrize(
     ("number", "words"),
     [
-        (errno.ENOSPC, "no space left in out: it was not saved; free some"),
-        (errno.EDQUOT, "no space left in out: it was not saved; free some"),
+        (errno.ENOSPC, "no space left in out: it was not saved; free some space"),
+        (errno.EDQUOT, "no space left in out: it was not saved; free some space"),
         (errno.EACCES, r"out cannot be written \(Permission denied\): it was not saved"),
         (errno.EROFS, r"out cannot be written \(Read-only file system\): it was not saved"),
     ],

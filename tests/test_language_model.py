@@ -260,11 +260,11 @@ def test_inspect_returns_a_trace(model):
         (lambda model: model.generate("a", samples=True), "samples = True"),
         (
             lambda model: model.generate("a", samples=10**6),
-            "samples = 1000000: expected an integer, 1 to 10000",
+            "samples = 1000000: expected an integer from 1 to 10000",
         ),
         (
             lambda model: model.request("a", samples=10**6),
-            "samples = 1000000: expected an integer, 1 to 10000",
+            "samples = 1000000: expected an integer from 1 to 10000",
         ),
         (lambda model: model.request("a", samples=1.5), "samples = 1.5"),
         (lambda model: model.request("a", tokens="x"), "tokens = 'x': expected an integer"),
@@ -275,23 +275,26 @@ def test_inspect_returns_a_trace(model):
         (lambda model: model.generate("a", beams=2, stopp="x"), "did you mean 'stop'"),
         (
             lambda model: model.generate("a", stop=5),
-            "stop = 5: expected a non-empty string, or a list of them",
+            "stop = 5: expected a non-empty string or a list of non-empty strings",
         ),
-        (lambda model: model.generate("a", stop=["b", 5]), "expected a non-empty string, or a list of them"),
+        (
+            lambda model: model.generate("a", stop=["b", 5]),
+            "expected a non-empty string or a list of non-empty strings",
+        ),
         (
             lambda model: model.generate("a", stop=""),
-            "stop = '': expected a non-empty string, or a list of them",
+            "stop = '': expected a non-empty string or a list of non-empty strings",
         ),
         (lambda model: model.stream("a", stop=["b", ""]), "expected a non-empty string"),
         (lambda model: model.request("a", stop=5), "stop = 5"),
         (lambda model: model.generate("a", shift="x"), "shift = 'x': expected True or False"),
-        (lambda model: model.engine(slots=1.5), "slots = 1.5: expected an integer, 1 to 1024"),
+        (lambda model: model.engine(slots=1.5), "slots = 1.5: expected an integer from 1 to 1024"),
         (lambda model: model.engine(slots=0), "slots = 0"),
         (lambda model: model.engine(slots=10**6), "slots = 1000000"),
-        (lambda model: model.engine(queue=0), "queue = 0: expected an integer, 1 to 100000"),
+        (lambda model: model.engine(queue=0), "queue = 0: expected an integer from 1 to 100000"),
         (lambda model: model.engine(queue=-1), "queue = -1"),
         (lambda model: model.stream("a", seconds=0), "seconds = 0"),
-        (lambda model: model.stream("a", logit_bias={10**6: 1.0}), "logit_bias of 1000000"),
+        (lambda model: model.stream("a", logit_bias={10**6: 1.0}), "`logit_bias` of 1000000"),
         (lambda model: model.stream("a", regex="("), "the regex cannot be used: unclosed group"),
         (lambda model: model.stream("a", json_schema={"type": "x"}), "Invalid type: x"),
         (lambda model: model.stream("a", regex="a", json_schema={}), "both given"),
@@ -401,7 +404,7 @@ def test_error_names_a_line_that_is_not_a_conversation(talker, talks):
 
 
 def test_int8_model_stays_close_to_the_original(trained, tmp_path):
-    pytest.importorskip("numba", reason="numba, which compiles it, is not installed")
+    pytest.importorskip("numba", reason="numba is not installed")
     trained.model.save(tmp_path / "exact")
     exact, rounded = load(tmp_path / "exact", "cpu"), load(tmp_path / "exact", quantize="int8")
     text = "Anna had a kite. Anna had a kite."
@@ -417,7 +420,7 @@ def test_int8_model_stays_close_to_the_original(trained, tmp_path):
         lambda: rounded.generate("Anna", tokens=2, inspect=True),
         lambda: rounded.weight("block.0.head.0.W_Q"),
     ):
-        with pytest.raises(UserError, match="load the model without quantize"):
+        with pytest.raises(UserError, match="load the model without `quantize`"):
             refused()
     assert not (tmp_path / "other").exists()
     assert load(tmp_path / "exact", "cpu", quantize="none").logits(text).equal(exact.logits(text))

@@ -97,15 +97,15 @@ def test_trained_model_survives_a_failed_save(story_file, tmp_path, monkeypatch)
     from clearhead.runs import training as runs
 
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr(runs, "check_room", lambda *_: None)
-    check = folder.check_room
+    monkeypatch.setattr(runs, "check_space", lambda *_: None)
+    check = folder.check_space
 
     def refuse(place, config):
         if place.name == "model":
             raise UserError(f"no space left in {place}")
         check(place, config)
 
-    monkeypatch.setattr(folder, "check_room", refuse)
+    monkeypatch.setattr(folder, "check_space", refuse)
     with pytest.raises(UserError, match=r"no space left in .*model.* saved (in|to) ") as caught:
         clearhead.train(story_file, out=tmp_path / "model", **SMALL)
     [kept] = tmp_path.glob("clearhead-*")

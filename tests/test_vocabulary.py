@@ -21,8 +21,10 @@ SUFFIXES = {".py", ".ts", ".svelte", ".css", ".html", ".md", ".ipynb", ".toml", 
 NAMES = re.compile(
     r"\b(Sights?|sights?|Drawers?|drawers?|ReadsOn|Ticket|ticket|Desk|desk|Shelf|shelf|Door|Refused"
     r"|Workers|Stretch|StretchKind|KeptRun|ShiftingReader|QuickSteps|is_quick|first_half|second_half|after_norm"
-    r"|Slots|Drawn|Recording|Smooth|rooms|rotary_stretch|even_rows|even_out|hindsight|parted_loss|word_loss|restraints?|interview|kept_views|checkup)\b"
+    r"|Slots|Drawn|Recording|Smooth|rooms|rotary_stretch|even_rows|even_out|hindsight|parted_loss|word_loss|restraints?|interview|kept_views|checkup"
+    r"|_told|whole_model|_?check_room|train_in_folder|optimisers?)\b"
 )
+RETIRED_TYPES = {"Collection", "Keeps", "Left", "Reader", "Rows", "Service", "Ticket"}
 PHRASES = re.compile(
     r"\b(go|goes|going|gone|went) on (with|from)\b|\b(write|writes|writing) on from\b|\b(edits?|changes?) in force\b"
     r"|\bmanieth\b|as chance has it|\blook(s|ing)? into\b|\bthe open (head|part)\b|\bsees? both ways\b|\bbegun with\b",
@@ -40,7 +42,7 @@ def tracked(*places: str) -> list[Path]:
         ["git", "ls-files", "-z", "--", *places], cwd=ROOT, capture_output=True, text=True, check=False
     )
     if names.returncode != 0:
-        pytest.skip("not a git checkout, so which files belong to the project is not known")
+        pytest.skip("not a git checkout, so the files of the project are unknown")
     found = [ROOT / name for name in names.stdout.split("\0") if name]
     return [
         path for path in found if path.suffix in SUFFIXES and "generated" not in path.parts and path.is_file()
@@ -57,7 +59,7 @@ def occurrences(pattern: re.Pattern[str], paths: list[Path]) -> list[str]:
 
 
 def test_retired_names_do_not_come_back():
-    paths = [path for path in tracked(*CODE) if path != Path(__file__)]
+    paths = [path for path in tracked(*TEXT) if path != Path(__file__)]
     assert len(paths) > 300
     assert not occurrences(NAMES, paths)
 
@@ -67,16 +69,40 @@ def test_retired_phrases_do_not_come_back():
     assert not occurrences(PHRASES, [path for path in paths if path != Path(__file__)])
 
 
-def test_no_two_classes_share_a_name():
+def declared_types(tree: ast.Module) -> list[str]:
+    """The public classes in a module, and the aliases and type variables at its top level.
+
+    An alias is a name in CamelCase that something is assigned to; `T` may be the variable of many modules.
+    """
+    classes = [node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    assigned = [
+        target.id
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    ]
+    aliases = [name for name in assigned if name[0].isupper() and not name.isupper()]
+    return [name for name in classes + aliases if not name.startswith("_")]
+
+
+def test_no_two_types_share_a_name():
     names = Counter(
-        node.name
-        for path in tracked("src")
+        name
+        for path in tracked("src", "bench", "tools")
         if path.suffix == ".py"
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+        for name in declared_types(ast.parse(path.read_text(encoding="utf-8")))
     )
     assert len(names) > 200
     assert [name for name, count in names.items() if count > 1] == []
+    assert not RETIRED_TYPES & set(names)
+
+
+def test_types_are_found():
+    tree = ast.parse(
+        "class A:\n  class B: ...\nName = dict[str, int]\nWord = TypeVar('Word')\nT, MOST = 1, 2"
+    )
+    assert declared_types(tree) == ["A", "B", "Name", "Word"]
 
 
 def test_spelling_is_american():

@@ -1,1 +1,1 @@
-"""Developer tools: reference documentation, screenshots, a test browser and fault injection."""
+"""Developer tools: the built-in model, reference documentation, pictures, a test browser and fault injection."""

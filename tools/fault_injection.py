@@ -1,7 +1,7 @@
 """Run commands that fail at a chosen file operation: killed, interrupted by a signal, or on a full disk.
 
 As a module, this is a server that imports everything once and forks a process for each command, which saves
-the startup time of each. `Commands` is its client. Linux and macOS only.
+each command's startup time. `Commands` is its client. Linux and macOS only.
 """
 
 from __future__ import annotations

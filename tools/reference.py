@@ -66,7 +66,7 @@ def names() -> str:
     lines = [
         "# Python API",
         "",
-        "The public names of `import clearhead as ch`. Each is imported on first use.",
+        "The public names of the package `clearhead`, here imported as `ch`. Each is loaded on first use.",
         "",
     ]
     for name in clearhead.__all__:
@@ -74,7 +74,7 @@ def names() -> str:
     lines += [
         "## Returned objects",
         "",
-        "The functions above return these; you do not create them yourself.",
+        "The functions above return or use these; you do not create them yourself.",
         "",
     ]
     for module, name in RETURNED_CLASSES:

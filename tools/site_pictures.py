@@ -37,7 +37,7 @@ def pictured(config: ch.Config) -> dict[str, str]:
 
 
 def draw(trace: Any, site: str, path: Path) -> None:
-    """Save a figure at a low resolution with few colors, small enough for a page with fifty of them."""
+    """Save a figure at a low resolution with few colors, small enough for a page with fifty figures."""
     out = io.BytesIO()
     canvas = ch.figure(trace, site).canvas
     canvas.set_size_inches(min(MAX_WIDTH, canvas.get_figwidth()), canvas.get_figheight())
@@ -57,7 +57,7 @@ def train(folder: Path, name: str, **settings: Any) -> ch.LanguageModel:
 
 
 def draw_sites(folder: Path, out: Path) -> None:
-    """Draw the sites of each model that no earlier model has."""
+    """For each model, draw the sites that no earlier model has."""
     modern = train(folder, "modern", steps=STEPS, heads=4, snapshots=8)
     lecture = train(folder, "lecture", steps=FEW_STEPS, heads=4, preset="lecture")
     gemma = ch.Config(

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from clearhead.labs.probe import probe
     from clearhead.labs.race import race
     from clearhead.language_model import LanguageModel, load
+    from clearhead.lectures.catalog import lecture
     from clearhead.model.config import Config
     from clearhead.model.transformer import Transformer
     from clearhead.notebook.display import show
@@ -43,6 +44,7 @@ __all__ = [
     "figure",
     "heads",
     "lab",
+    "lecture",
     "load",
     "load_words",
     "probe",
@@ -69,6 +71,7 @@ _HOMES = {
     "figure": "clearhead.figures.figure",
     "heads": "clearhead.labs.heads",
     "lab": "clearhead.labs.catalog",
+    "lecture": "clearhead.lectures.catalog",
     "load": "clearhead.language_model",
     "load_words": "clearhead.word_vectors",
     "probe": "clearhead.labs.probe",

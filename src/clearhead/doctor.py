@@ -19,12 +19,12 @@ from clearhead.formats.builtin import NAMES
 from clearhead.formats.places import RUNS, name_models
 from clearhead.page.assets import has_bundles, has_site
 
-State = Literal["fine", "missing", "broken"]  # optional parts may be missing
+Health = Literal["fine", "missing", "broken"]  # optional parts may be missing
 
-LITTLE_ROOM = 2**30  # bytes of free disk below which a run may run out of space
+LITTLE_ROOM = 2**30  # bytes of free disk space below which a run may not fit
 OLDEST = (3, 11)
 
-# Linux's names of CPU features, and their common names.
+# Linux's names for CPU features, and their common names.
 FEATURES = {
     "asimd": "NEON",
     "sve": "SVE",
@@ -39,12 +39,12 @@ FEATURES = {
 
 @dataclass(frozen=True)
 class Finding:
-    """One finding."""
+    """The result of one check."""
 
     group: Literal["machine", "software", "extras", "places"]
     name: str
     message: str
-    state: State = "fine"
+    state: Health = "fine"
     do: str | None = None  # how to fix it
 
 
@@ -88,7 +88,7 @@ def _features(path: Path = Path("/proc/cpuinfo")) -> list[str]:
 def _memory(path: Path = Path("/proc/meminfo")) -> str:
     try:
         found = dict(re.findall(r"^(\w+):\s+(\d+) kB$", path.read_text(encoding="utf-8"), re.MULTILINE))
-        return f"{int(found['MemTotal']) / 1e6:.1f} GB, {int(found['MemAvailable']) / 1e6:.1f} of them free"
+        return f"{int(found['MemTotal']) / 1e6:.1f} GB, {int(found['MemAvailable']) / 1e6:.1f} GB free"
     except (OSError, KeyError):
         pass
     try:
@@ -117,7 +117,7 @@ def _look_at_software() -> Iterator[Finding]:
         yield Finding(
             "software",
             "page",
-            "not built: explore and ch.show cannot work",
+            "not built: explore, publish and ch.show do not work",
             "missing",
             "reinstall with npm (Node.js 20.19 or newer) available and without CLEARHEAD_WITHOUT_PAGE",
         )
@@ -147,7 +147,7 @@ def _look_at_devices() -> Iterator[Finding]:
 
 
 def _needed() -> list[str]:
-    """The packages that ours requires; none when run from the sources."""
+    """The packages that Clearhead requires; none if it is not installed."""
     try:
         asked = importlib.metadata.requires("clearhead") or []
     except importlib.metadata.PackageNotFoundError:
@@ -167,7 +167,7 @@ def _look_for(name: str) -> Finding:
     version = _version(extra.package) if is_installed(name) else None
     if version is not None:
         return Finding("extras", name, f"{extra.package} {version}, for {extra.purpose}")
-    message = f"{extra.package} is not installed; for {extra.purpose}"
+    message = f"{extra.package} is not installed; needed for {extra.purpose}"
     return Finding("extras", name, message, "missing", f"pip install 'clearhead[{name}]'")
 
 
@@ -183,12 +183,12 @@ def _look_at_places() -> Iterator[Finding]:
 def _look_at_place(name: str, path: Path, message: str) -> Finding:
     there = next((each for each in (path.absolute(), *path.absolute().parents) if each.is_dir()), Path("/"))
     free = shutil.disk_usage(there).free
-    message = f"{message}; {free / 1e9:.1f} GB of disk free"
+    message = f"{message}; {free / 1e9:.1f} GB of disk space free"
     if not os.access(there, os.W_OK):
         do = (
-            "go to a folder of your own"
+            "change to a folder that you can write to"
             if path == Path(RUNS)
-            else "set CLEARHEAD_HOME to a folder of your own"
+            else "set CLEARHEAD_HOME to a folder that you can write to"
         )
         return Finding("places", name, f"{message}; {there} is not writable", "missing", do)
     if free < LITTLE_ROOM:

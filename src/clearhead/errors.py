@@ -9,8 +9,8 @@ LONGEST = 1000  # characters; a message may quote a hostile file
 class UserError(ValueError):
     """Input that cannot be used. One line: what was given, what was expected, what to do.
 
-    Errors that visitors of the page can cause carry a code and the values of the message, with which the page
-    says it in other languages.
+    Errors that users of the page can cause carry a code and the values in the message, from which the page
+    composes the message in other languages.
     """
 
     def __init__(self, message: str, code: str | None = None, **values: str | int) -> None:
@@ -19,11 +19,11 @@ class UserError(ValueError):
 
 
 class OwnError(UserError):
-    """An error that only this process of a group knows of, so it must report it."""
+    """An error that only this process of a group knows about and must therefore report."""
 
 
 def guess(name: str, known: Iterable[str]) -> str:
-    """A suggestion of the closest known name, as the end of a message; empty if none is close."""
+    """The end of a message that suggests the closest known name; empty if none is close."""
     close = difflib.get_close_matches(name[:100], list(known), n=1)
     return f"; did you mean {close[0]!r}?" if close else ""
 

@@ -18,10 +18,10 @@ class Extra:
 
 
 EXTRAS = {
-    "figures": Extra("matplotlib", "matplotlib", "ch.figure, --svg, --figure and a run's loss.svg"),
-    "probes": Extra("sklearn", "scikit-learn", "ch.probe and the lab pronoun"),
+    "figures": Extra("matplotlib", "matplotlib", "ch.figure, --figure and a run's loss.svg"),
+    "probes": Extra("sklearn", "scikit-learn", "ch.probe and the pronoun lab"),
     "notebook": Extra("anywidget", "anywidget", "ch.show in notebooks"),
-    "numba": Extra("numba", "numba", "clearhead words, the lab neighbors and --quantize int8"),
+    "numba": Extra("numba", "numba", "clearhead words, the neighbors lab and --quantize int8"),
     "tensorboard": Extra("tensorboard", "tensorboard", "clearhead train --tensorboard"),
     "wandb": Extra("wandb", "wandb", "clearhead train --wandb PROJECT"),
 }

@@ -16,7 +16,7 @@ from clearhead.errors import UserError
 
 LARGEST_JSON = 2**23  # bytes; parsed, JSON may take twenty times as much memory
 
-LONGEST_NAME = 255  # characters that file systems accept
+LONGEST_NAME = 255  # longest file name accepted, in characters
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -26,7 +26,7 @@ def write_whole(path: Path, write: Callable[[Path], None]) -> None:
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         write(temporary)
-        temporary.chmod(0o666 & ~_umask())  # safetensors would make it readable by the owner only
+        temporary.chmod(0o666 & ~_umask())  # safetensors would make it readable only by its owner
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
         temporary.replace(path)
@@ -57,7 +57,7 @@ def write_json(path: Path, document: Any) -> None:
 def inside(folder: Path, name: str) -> Path:
     """A file in the folder by its plain name. Paths and links that lead elsewhere are errors."""
     if Path(name).name != name or "\\" in name or not name.isprintable() or len(name) > LONGEST_NAME:
-        raise UserError(f"{folder} names the file {name[:80]!r}: expected the plain name of a file in it")
+        raise UserError(f"{folder} refers to the file {name[:80]!r}: expected a file name without a path")
     path, home = folder / name, folder.resolve()
     allowed = {home}
     if home.parent.name == "snapshots":  # the Hugging Face cache stores files in ../../blobs, named by hash
@@ -132,7 +132,7 @@ def read_json(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         if isinstance(error, UserError):
             raise
-        raise UserError(f"{path} is not JSON; copy it again from its source") from None
+        raise UserError(f"{path} is not valid JSON; copy it again from its source") from None
     if not isinstance(document, dict):
         raise UserError(f"{path} holds a JSON {type(document).__name__}, expected an object; copy it again")
     return document
@@ -155,11 +155,11 @@ def read_own_json(path: Path, expected: str) -> dict[str, Any]:
         document = json.loads(text)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
-        raise UserError(f"{path} is not JSON: {place}: {error.msg}") from None
+        raise UserError(f"{path} is not valid JSON: {place}: {error.msg}") from None
     except RecursionError:
-        raise UserError(f"{path} is not JSON that can be read: it is nested too deeply") from None
+        raise UserError(f"{path} is not valid JSON: it is nested too deeply") from None
     except ValueError:
-        raise UserError(f"{path} is not JSON that can be read: a number has too many digits") from None
+        raise UserError(f"{path} is not valid JSON: a number has too many digits") from None
     if not isinstance(document, dict):
         raise UserError(f"{path} holds a JSON {type(document).__name__}, expected an object")
     return document
@@ -173,14 +173,14 @@ def disk_errors(folder: Path, doing: str) -> Iterator[None]:
     except OSError as error:
         if error.errno in NO_ROOM:
             raise UserError(
-                f"no space left in {folder}: {doing}; free some, or choose another folder"
+                f"no space left in {folder}: {doing}; free some space, or choose another folder"
             ) from None
         reason = error.strerror or "no space left, or the disk failed"
-        raise UserError(f"{folder} cannot be written ({reason}): {doing}; choose another") from None
+        raise UserError(f"{folder} cannot be written ({reason}): {doing}; choose another folder") from None
 
 
 def settle_folder(folder: Path) -> None:
-    """Flush a folder's entries, so that a renamed file survives a power cut."""
+    """Flush a folder's entries, so that a renamed file survives a power failure."""
     if os.name == "nt":
         return  # folders cannot be opened on Windows
     handle = os.open(folder, os.O_RDONLY)

@@ -27,7 +27,7 @@ from clearhead.generate.request import GenerationRequest, parse_stop
 from clearhead.generate.sampling import QUEUE, SLOTS, Sampling, check_names
 from clearhead.inspect.base_trace import UNNAMED
 from clearhead.inspect.decoders import EditedDecoder, TracingDecoder, trace_window
-from clearhead.inspect.edits import Edit, Edits, Value
+from clearhead.inspect.edits import Edit, Edits, EditValue
 from clearhead.inspect.state_trace import AnyTrace
 from clearhead.inspect.trace_factory import make_trace
 from clearhead.inspect.weights import weight
@@ -37,7 +37,7 @@ from clearhead.networks import AnyConfig, Network, need_transformer
 from clearhead.runtime.device import pick_device
 from clearhead.runtime.quantization import need_exact
 from clearhead.runtime.quantization import quantize as round_matrices
-from clearhead.text.chat import render
+from clearhead.text.conversations import render_messages
 from clearhead.text.corpus import Document, documents
 from clearhead.text.inputs import encode_prompt, encode_text
 from clearhead.text.tokenizer import Tokenizer
@@ -95,7 +95,7 @@ class LanguageModel:
         )
 
     def save(self, folder: str | Path, overwrite: bool = False) -> None:
-        """Save to a folder that `load` and transformers open. Raises an error if it contains a model, unless
+        """Save to a folder that `load` and transformers can open. Raises an error if it contains a model, unless
         `overwrite`.
         """
         need_exact(self.network, "saving")
@@ -107,19 +107,14 @@ class LanguageModel:
     def export(self, path: str | Path, to: str | None = None, numbers: str | None = None) -> None:
         """Export for other programs: a folder for transformers, or one GGUF file for llama.cpp.
 
-        `to` is huggingface or gguf; default: by the path's suffix. `numbers` is the type of matrices in a
-        GGUF file: F32, F16 (default) or Q8_0. An n-gram model is exported as an ARPA file.
+        `to` is huggingface or gguf; default: by the path's suffix. `numbers` is the number type of the
+        matrices in a GGUF file: F32, F16 (default) or Q8_0. An n-gram model is exported as an ARPA file.
         """
         export(Saved(self.network, self.tokenizer, self.training), Path(path), to, numbers)
 
     def chat_text(self, messages: Sequence[Mapping[str, str]], add_generation_prompt: bool = True) -> str:
-        """Render messages, each with a role and a content, with this model's chat template."""
-        config = self.tokenizer.config
-        template = config.get("chat_template")
-        if not isinstance(template, str):
-            raise UserError("this model has no chat template: it was not trained on conversations")
-        bos, eos = (self.tokenizer.special(role) or "" for role in ("bos_token", "eos_token"))
-        return render(template, messages, bos=bos, eos=eos, add_generation_prompt=add_generation_prompt)
+        """Render messages, each with a role and content, using this model's chat template."""
+        return render_messages(self.tokenizer, messages, add_generation_prompt)
 
     def chat_ids(self, messages: Sequence[Mapping[str, str]]) -> list[int]:
         """`chat_text` as token ids, with special tokens parsed: the prompt for `generate` to reply to."""
@@ -146,10 +141,10 @@ class LanguageModel:
 
         The prompt is a text, or ids such as those of `chat_ids`. Generation ends after `tokens` tokens, at
         the end of the document, or before a stop string. The result is a str that also has `ids`,
-        `log_probabilities` and `finish_reason`. With `samples`, a list of that many texts; with `inspect`,
-        the text and a trace over prompt and text. Other settings are those of `stream`. The same seed gives
-        the same text. For a list of prompts, which are processed as one batch, a list of what each would give
-        alone.
+        `log_probabilities` and `finish_reason`; with `samples`, a list of that many texts; with `inspect`,
+        the text and a trace of prompt and text. Other settings are those of `stream`. The same seed gives
+        the same text. A list of prompts is processed as one batch; the result is a list of what each prompt
+        would give alone.
 
         With `beams`, beam search: the text with the highest log-probability divided by its length to the
         power of `length_penalty` (default 1). It is deterministic.
@@ -164,7 +159,7 @@ class LanguageModel:
             search = BeamSearch(beams) if length_penalty is None else BeamSearch(beams, length_penalty)
             return self._search(one, tokens, search, given)
         if length_penalty is not None:
-            raise UserError("length_penalty applies to beam search: set beams too, or omit it")
+            raise UserError("`length_penalty` applies to beam search: set `beams` too, or omit it")
         if inspect and samples is not None:
             raise UserError("inspect applies to one text: omit samples")
         if many:
@@ -187,7 +182,7 @@ class LanguageModel:
         seconds: float | None = None,
         **sampling: Any,
     ) -> GenerationRequest:
-        """A request for an engine, with the same settings as `generate`. `seconds` is its time limit."""
+        """A request for an engine, with the same settings as `generate`. `seconds` is the time limit."""
         ids, stops = self._read_prompt(prompt), parse_stop(stop)
         return GenerationRequest(
             tuple(ids), tokens, Sampling.from_options(sampling), seed, stops, samples, seconds
@@ -198,7 +193,7 @@ class LanguageModel:
         `engine.submit(model.request("Once"))`.
 
         `slots` sequences are generated at once, and `queue` requests may wait. Do not change the weights
-        meanwhile: the engine may hold a copy.
+        while it runs: the engine may hold a copy.
         """
         return Engine(self.network, self.tokenizer, slots, queue)
 
@@ -225,7 +220,8 @@ class LanguageModel:
     ) -> Generated:
         seconds = settings.pop("seconds", None)
         if others := [name for name, value in settings.items() if value is not None]:
-            raise UserError(f"beam search cannot be combined with {' or '.join(others)}")
+            listed = " or ".join(f"`{name}`" for name in others)
+            raise UserError(f"beam search cannot be combined with {listed}")
         request = self.request(prompt, tokens, seconds=seconds)
         return run_beam_search(self.network, self.tokenizer, request, search)
 
@@ -233,7 +229,7 @@ class LanguageModel:
         self,
         prompt: str | Sequence[int] | None,
         tokens: int,
-        edit: Mapping[str, Value | Edit] | None = None,
+        edit: Mapping[str, EditValue | Edit] | None = None,
         **settings: Any,
     ) -> tuple[Generated, AnyTrace]:
         ids = self._read_prompt(prompt)
@@ -277,15 +273,15 @@ class LanguageModel:
         stop: str | Sequence[str] | None = None,
         seconds: float | None = None,
         shift: bool = False,
-        edit: Mapping[str, Value | Edit] | None = None,
+        edit: Mapping[str, EditValue | Edit] | None = None,
     ) -> Iterator[Generated]:
         """`generate`, streamed in pieces; the last piece has the finish reason.
 
         The sampling rules and their order are described in `generate/sampler.py`. The penalties lower the
-        logits of tokens already used; `repetition_penalty` includes those of the prompt. `logit_bias` maps
-        ids, or texts of one token, to a number added to the logit; -100 excludes the token. `regex` or
+        logits of tokens already used; `repetition_penalty` includes those in the prompt. `logit_bias` maps
+        ids, or the texts of single tokens, to a number added to the logit; -100 excludes the token. `regex` or
         `json_schema` constrains the text; it matches unless tokens or time run out. `log_probabilities`
-        returns those of each sampled token and of that many most likely ones, before any rule. `seconds`
+        returns those of each sampled token and of that many alternatives, before any rule. `seconds`
         limits the time. With `shift`, a full context drops its older half instead of being recomputed for
         each token: faster, but an approximation. `edit` applies at every token.
         """
@@ -302,7 +298,7 @@ class LanguageModel:
         decoder: Decoder | None = None,
         *,
         shift: bool = False,
-        edit: Mapping[str, Value | Edit] | None = None,
+        edit: Mapping[str, EditValue | Edit] | None = None,
         **settings: Any,
     ) -> Iterator[list[Generated]]:
         if not isinstance(shift, bool):
@@ -324,7 +320,7 @@ class LanguageModel:
     def fill(self, text: str, count: int = 5) -> list[list[tuple[str, float]]]:
         """The most likely tokens for each ___ (or <|mask|>) in a text, with their probabilities.
 
-        For bidirectional models (`train` with both_ways); a blank is one token.
+        For bidirectional models (`train` with bidirectional); a blank is one token.
         """
         return fill_mask(self.network, self.tokenizer, text, count)
 
@@ -339,7 +335,7 @@ class LanguageModel:
 
         A path names a file. For a model with a chat template, .jsonl files are conversations, rendered with
         it and packed one after another as in training, and the loss is that of the assistant's replies. For a
-        bidirectional model it is the loss on masked tokens, which depend on the window's number.
+        bidirectional model it is the loss on masked tokens, which depend only on the window's number.
         `report(done, total)` receives token counts.
         """
         if isinstance(text, str):
@@ -351,21 +347,21 @@ class LanguageModel:
     def inspect(
         self,
         text: str | Sequence[str] | Sequence[int] | Tensor,
-        edit: Mapping[str, Value | Edit] | None = None,
+        edit: Mapping[str, EditValue | Edit] | None = None,
         grad: bool = False,
         padding: str = "right",
         watch: Callable[[], object] = lambda: None,
     ) -> AnyTrace:
         """Trace every step of what the model computes for a text, or for several as one padded batch.
 
-        For a recurrent network, its states. A text may also be given as ids. `edit` sets values at sites;
+        A recurrent network's trace holds its states. A text may also be given as ids. `edit` sets values at sites;
         with `grad`, gradients flow through the trace. `watch` is called before each block, and may raise an
         exception to stop.
         """
         return make_trace(self.network, self.tokenizer, text, edit, grad, padding, watch, self.name)
 
     def weight(self, name: str) -> Tensor:
-        """A weight by name, such as block.0.head.0.W_Q: features in, features out, as in x W."""
+        """A weight by name, such as block.0.head.0.W_Q: input features × output features, as in x W."""
         need_exact(self.network, "a weight by name")
         return weight(self.transformer("a weight by that name"), name)
 
@@ -380,11 +376,11 @@ def load(
     step: int | None = None,
     quantize: str | None = None,
 ) -> LanguageModel:
-    """Load a model by its folder, its GGUF file, or its name (built in, pulled, or on the hub).
+    """Load a model by its folder, its GGUF file, or its name (built in, pulled, or on the Hugging Face Hub).
 
-    On the best available device by default; `dtype` is the type of its weights. For a run with snapshots,
-    `step` selects one. `quantize="int8"` quantizes its matrices: on a CPU generation is several times faster,
-    slightly less accurate, and the model cannot be inspected.
+    The default device is the best available, or the CPU if quantized; `dtype` is the type of its weights. For a run
+    with snapshots, `step` selects one. `quantize="int8"` quantizes its matrices: on a CPU, generation is several
+    times faster and slightly less accurate, and the model cannot be inspected.
     """
     if quantize not in (None, "none", "int8"):
         raise UserError(f"quantize = {quantize!r}: expected int8, or none")

@@ -1,4 +1,4 @@
-"""Figures that can be saved, and what all of them share: canvas, title, labels."""
+"""Figures that can be saved, and what they have in common: canvas, title, labels."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
 FORMATS = ("svg", "png", "pdf")
-MOST_LABELS = 48  # labels along one side; a longer text gets every second, third, … token labeled
+MOST_LABELS = 48  # labels along one side; in a longer text, only every second, third, … token is labeled
 ATTENTION = "Purples"  # the colors of attention and probability
 SIGNED = "RdBu_r"  # signed values go from blue to red
 # Reproducible files: no date, no random ids, and text that can be searched and edited.
@@ -101,7 +101,7 @@ def label(
     upright: bool = False,
     font: float = 7,
 ) -> None:
-    """Label the cells along a side with tokens, each cell covering `size` of them; numbered unless all are
+    """Label the cells along a side with tokens, each cell covering `size` tokens; numbered unless all are
     labeled.
 
     `first` is the position of the first token.

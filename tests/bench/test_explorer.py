@@ -21,7 +21,7 @@ def browser():
     if found.find_chromium() is None:
         pytest.skip("Chromium is not installed")
     if not has_site():
-        pytest.skip("the page is not built: pip install . builds it with npm")
+        pytest.skip("the page is not built: run `pip install .` with npm installed")
 
 
 def run(*command):
@@ -41,6 +41,13 @@ def test_short_mode_prints_one_line_with_bounds():
         assert 0 < figures[name] < 20_000, name
     assert 0 < figures["pan_fps"] <= 240
     assert 0 < figures["effect_map_s"] < 60
+
+
+def test_each_interaction_is_measured():
+    figures = loads(run("bench.explorer", "--short", "--interactions"))
+    times = {name: value for name, value in figures.items() if name.endswith("_ms")}
+    assert len(times) > 10
+    assert all(0 < value < 20_000 for value in times.values()), times
 
 
 def test_screenshots_cover_flow_and_head_in_both_themes(model_folder, tmp_path):

@@ -12,7 +12,7 @@ from tests.serving import make_model
 
 def test_page_sizes_are_within_the_limit(tmp_path, monkeypatch, capsys):
     if not has_bundles():
-        pytest.skip("the page is not built: pip install . builds it with npm")
+        pytest.skip("the page is not built: run `pip install .` with npm installed")
     make_model().save(tmp_path / "model")
     command = ["bench.saved_page", str(tmp_path / "model"), "--tokens", "64", "--head", "0.1"]
     monkeypatch.setattr(sys, "argv", command)

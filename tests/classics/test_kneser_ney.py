@@ -19,12 +19,12 @@ V, END = 12, 11
 
 
 def sentences(seed=0, count=60):
-    """Short documents in which some words are frequent and some appear in only a few contexts."""
+    """Short documents in which some tokens are frequent and some appear in only a few contexts."""
     random = np.random.default_rng(seed)
     made = []
     for _ in range(count):
         length = int(random.integers(0, 9))
-        words = (random.zipf(1.6, length) - 1) % (V - 2)  # one vocabulary word never occurs
+        words = (random.zipf(1.6, length) - 1) % (V - 2)  # one token of the vocabulary never occurs
         made.append([int(word) for word in words])
     return made
 
@@ -34,7 +34,7 @@ def as_tokens(documents):
 
 
 class Plain:
-    """Modified Kneser-Ney from its definition: tuples of words, with "s" and "/s" marking start and end."""
+    """Modified Kneser-Ney from its definition: tuples of tokens, with "s" and "/s" marking start and end."""
 
     def __init__(self, documents, order, n_vocab=V):
         self.order, self.n_vocab = order, n_vocab
@@ -79,7 +79,7 @@ class Plain:
 
 
 def plain_context(ids):
-    """The context for the next word, with "s" in place of the preceding end token."""
+    """The context for the next token, with "s" in place of the preceding end token."""
     context = []
     for i in ids:
         context = ["s"] if i == END else [*context, i]

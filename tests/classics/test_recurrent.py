@@ -132,7 +132,7 @@ def test_lstm_forget_gate_bias_starts_at_one():
     ("settings", "words"),
     [
         ({"kind": "rnn"}, "kind = 'rnn': expected one of elman, gru, lstm"),
-        ({"d_model": 0}, "d_model = 0: expected an integer of at least 1"),
+        ({"d_model": 0}, "d_model = 0: expected an integer from 1 to"),
         ({"n_block": True}, "n_block = True: expected an integer"),
         ({"dropout": 1.0}, "dropout = 1.0: expected a number between 0 and 1"),
         ({"tied": 1}, "tied = 1: expected true or false"),

@@ -6,7 +6,7 @@ from itertools import islice
 import numpy as np
 import pytest
 
-pytest.importorskip("numba", reason="numba is not installed, which compiles the training of word vectors")
+pytest.importorskip("numba", reason="numba, which compiles word-vector training, is not installed")
 
 from clearhead.classics import skip_gram
 from clearhead.classics.skip_gram import CERTAIN, Settings, SkipGram, alias, keeping
@@ -221,7 +221,7 @@ def test_nearest_neighbors_of_cat_are_animals(story_words, seed):
         ({"seed": -1}, "seed = -1: expected an integer from 0"),
         ({"workers": 0}, "workers = 0"),
         ({"sample": 2}, "sample = 2: expected a number from 0 to 1"),
-        ({"rate": float("nan")}, "rate = nan"),
+        ({"learning_rate": float("nan")}, "learning_rate = nan"),
         ({"min_count": None}, "min_count = None"),
     ],
 )

@@ -38,7 +38,7 @@ def test_folder_name_that_is_too_long_is_rejected(refused, story_file):
 
 def test_full_disk_is_rejected_before_training(refused, story_file, disk):
     folder = disk("200k")
-    words = [f"no space left in {folder / 'model'}", "MB", "choose another folder"]
+    words = [f"not enough space in {folder / 'model'}", "MB", "choose another folder"]
     refused("train", story_file, "--out", folder / "model", *SMALL, words=words)
     assert list(folder.iterdir()) == []
 
@@ -58,7 +58,7 @@ def test_disk_filling_up_during_training_loses_nothing(clearhead, story_file, di
     folder = disk("8m")
     start = TerminalObserver.started
 
-    def fill_then_start(self, saved_run):
+    def fill_then_start(self, *started):
         with (folder / "filler").open("wb") as file:
             while os.statvfs(folder).f_bavail:
                 try:
@@ -66,12 +66,12 @@ def test_disk_filling_up_during_training_loses_nothing(clearhead, story_file, di
                     file.flush()
                 except OSError:
                     break
-        start(self, saved_run)
+        start(self, *started)
 
     monkeypatch.setattr(TerminalObserver, "started", fill_then_start)
     result = clearhead("train", story_file, "--out", folder / "model", *SMALL)
     assert result.code == 0, result.err
-    assert f"clearhead: no space left in {folder / 'model'}" in result.err
+    assert f"clearhead: not enough space in {folder / 'model'}" in result.err
     assert not (folder / "model" / "config.json").exists()
     saved = re.search(r"^saved to (\S+);", result.err, re.MULTILINE)
     assert saved is not None
@@ -89,7 +89,7 @@ def test_disk_filling_up_during_saving_leaves_no_partial_model(trained, disk):
         with filler.open("wb") as file:
             file.write(bytes(os.statvfs(folder).f_bavail * os.statvfs(folder).f_bsize - room))
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(model_folder, "check_room", lambda *_: None)
+            patch.setattr(model_folder, "check_space", lambda *_: None)
             try:
                 trained.model.save(folder / "model")
             except UserError as error:

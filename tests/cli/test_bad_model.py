@@ -36,8 +36,8 @@ WEIGHTS = {
     "cut at 8": lambda data: data[:8],
     "cut in the header": lambda data: data[:100],
     "cut in the middle": lambda data: data[: len(data) // 2],
-    "cut by one": lambda data: data[:-1],
-    "longer by one": lambda data: data + b"\0",
+    "one byte short": lambda data: data[:-1],
+    "one byte too long": lambda data: data + b"\0",
     "random": lambda data: np.random.default_rng(0).bytes(len(data)),
     "zeros": lambda data: bytes(len(data)),
     "a header of 2^63 bytes": lambda data: struct.pack("<Q", 2**63) + data[8:],
@@ -49,7 +49,7 @@ WEIGHTS = {
     "an overflowing tensor": lambda data: _with_header(data, shape=[2**63, 2**63]),
     "offsets beyond the end": lambda data: _with_header(data, data_offsets=[0, 2**60]),
     "offsets that run backwards": lambda data: _with_header(data, data_offsets=[400, 0]),
-    "an unknown kind of number": lambda data: _with_header(data, dtype="F33"),
+    "an unknown dtype": lambda data: _with_header(data, dtype="F33"),
 }
 
 
@@ -112,7 +112,7 @@ TENSORS = {
         lambda t: {**t, "model.embed_tokens.weight": t["model.embed_tokens.weight"].T.contiguous()},
         ["model.embed_tokens.weight", "different models"],
     ),
-    "one lacking": (
+    "one missing": (
         lambda t: (
             {name: tensor for name, tensor in t.items() if name != "model.norm.weight"}
             | {"more": torch.ones(1000)}
@@ -341,6 +341,6 @@ def test_models_list_skips_broken_models_with_a_warning(copied_model, clearhead,
     result = clearhead("models", ".", "--json")
     assert result.code == 0
     assert [row["model"] for row in json.loads(result.out)["models"]] == ["model"]
-    assert result.err.startswith("skipped: broken/config.json is not JSON")
+    assert result.err.startswith("skipped: broken/config.json is not valid JSON")
     change_json(copied_model / "clearhead.json", training={"validation_loss": "low"})
     assert clearhead("models", ".").code == 0

@@ -87,7 +87,7 @@ def test_existing_lines_are_preserved(chat, tmp_path):
 @pytest.mark.parametrize(
     ("there", "why"),
     [
-        (b"Dear diary\n", "line 1: this is not JSON"),
+        (b"Dear diary\n", "line 1: this is not valid JSON"),
         (
             b'{"messages": [{"role": "user", "content": "Hi"}]}\n{"text": 1}\n',
             "line 2: there are no messages",
@@ -155,7 +155,7 @@ def test_full_disk_preserves_the_existing_file(chat, disk):
 )
 def test_invalid_settings_are_rejected_at_startup(talker, refused, typing, option, value):
     typing("The cat")
-    refused("chat", talker, option, value, words=[f"{option[2:].replace('-', '_')} = {value}", "expected"])
+    refused("chat", talker, option, value, words=[f"{option} {value}", "expected"])
 
 
 def test_chat_continues_after_errors(talker, typing, clearhead):
@@ -172,6 +172,7 @@ def test_model_without_a_chat_template_is_rejected(model_folder, clearhead):
     result = clearhead("chat", model_folder)
     assert result.code == 2
     assert "has no chat template" in result.err
+    assert "use clearhead generate" in result.err
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,7 @@ DANGEROUS = [
     ("train", "wandb", '"project"'),
     ("train", "validation", '["/secret"]'),
     ("generate", "json-schema", '"/secret"'),
-    ("inspect", "svg", '"precious.svg"'),
+    ("inspect", "figure", '"precious.svg"'),
     ("race", "figure", '"precious.svg"'),
     ("race", "model", '["attacker/model"]'),
     ("words", "out", '"precious.bin"'),
@@ -195,3 +195,10 @@ def test_only_rank_zero_reports_file_defaults(capsys, monkeypatch):
     monkeypatch.setenv("RANK", "1")
     assert run(["lab", "attention"]) == 0
     assert "clearhead.toml" not in capsys.readouterr().err
+
+
+def test_errors_about_values_in_the_file_name_the_file_and_the_key(clearhead, model_folder):
+    write("[generate]\ntop-p = 1.5")
+    result = clearhead("generate", model_folder, "The")
+    assert result.code == 2
+    assert result.err.endswith("clearhead.toml: top-p = 1.5: expected a number above 0 and at most 1\n")

@@ -1,4 +1,4 @@
-"""`clearhead doctor`: what is installed, what is missing, and an exit code that says if it matters."""
+"""`clearhead doctor`: what is installed, what is missing, and an exit code that says whether it matters."""
 
 import json
 import os
@@ -53,7 +53,7 @@ def test_missing_extras_are_optional(findings, monkeypatch, clearhead):
     monkeypatch.setitem(sys.modules, "sklearn", None)
     found = findings()["probes"]
     assert (found["state"], found["do"]) == ("missing", "pip install 'clearhead[probes]'")
-    assert found["message"] == "scikit-learn is not installed; for ch.probe and the lab pronoun"
+    assert found["message"] == "scikit-learn is not installed; needed for ch.probe and the pronoun lab"
     assert re.search(r"Missing, but optional: .*probes", clearhead("doctor").out)
 
 
@@ -99,7 +99,7 @@ def test_cpu_features_and_memory_are_parsed(tmp_path):
     told.write_text("flags\t\t: fpu avx2 amx_tile avx512_bf16\n")
     assert doctor._features(told) == ["AVX2", "AVX-512 bfloat16", "AMX"]
     told.write_text("MemTotal:       24576000 kB\nMemAvailable:   12288000 kB\n")
-    assert doctor._memory(told) == "24.6 GB, 12.3 of them free"
+    assert doctor._memory(told) == "24.6 GB, 12.3 GB free"
 
 
 def test_nothing_is_written(clearhead, tree):

@@ -5,26 +5,28 @@ import signal
 import stat
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from clearhead.cli import RECEIVED, _end
 from clearhead.language_model import load
-from clearhead.runs import run as runs
+from clearhead.runs import training
 
 SMALL = ("--steps", 3, "--blocks", 1, "--width", 32, "--heads", 1, "--context", 32, "--tokenizer", "char")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signal_during_saving_does_not_lose_the_model(number, clearhead, story_file, tmp_path, monkeypatch):
-    save = runs.save_somewhere
+    save = training.save_somewhere
 
     def signalled(model, folder):
         os.kill(os.getpid(), number)
         os.kill(os.getpid(), number)
         return save(model, folder)
 
-    monkeypatch.setattr(runs, "save_somewhere", signalled)
+    monkeypatch.setattr(training, "save_somewhere", signalled)
     before = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
     result = clearhead("train", story_file, "--out", "model", *SMALL)
     assert result.code == 0, result.err
@@ -32,12 +34,23 @@ def test_signal_during_saving_does_not_lose_the_model(number, clearhead, story_f
     assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)] == before
 
 
+def test_interrupt_swallowed_by_an_import_still_stops_training(clearhead, story_file):
+    try:
+        with suppress(KeyboardInterrupt):  # as some libraries do
+            _end(signal.SIGINT, None)
+        result = clearhead("train", story_file, "--out", "model", *SMALL, "--steps", 50)
+    finally:
+        RECEIVED.clear()
+    assert result.code == 0, result.err
+    assert "stopped after 1 step" in result.err
+
+
 def test_diverged_run_suggests_a_lower_learning_rate(clearhead, story_file):
     result = clearhead("train", story_file, *SMALL, "--learning-rate", 1e30)
     last = result.err.splitlines()[-1]
     assert result.code == 2
     assert last.startswith("clearhead: training diverged")
-    assert "--learning-rate" in last
+    assert "lower the learning rate" in last
 
 
 @pytest.mark.parametrize("option", [("--batch", 100_000_000), ("--width", 1_000_000), ("--blocks", 1000)])

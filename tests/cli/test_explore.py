@@ -12,9 +12,12 @@ from functools import partial
 import httpx
 import pytest
 
+from clearhead.api.runs import RunRequest
 from clearhead.cli import demo as demo_command
 from clearhead.cli.explore import can_open
 from clearhead.page.assets import has_site
+from clearhead.runs.demo import demo_request
+from tests.serving import make_finished
 
 built = pytest.mark.skipif(
     not has_site(), reason="the page is not built: run `pip install .` with npm installed"
@@ -25,7 +28,7 @@ built = pytest.mark.skipif(
 def browser(tmp_path):
     """A browser command that opens nothing, and the file it records addresses in."""
     if os.name == "nt":
-        pytest.skip("the browser of this test is a shell script")
+        pytest.skip("this test's browser is a shell script")
     visited, script = tmp_path / "visited", tmp_path / "browser"
     script.write_text(f'#!/bin/sh\necho "$1" >> "{visited}"\n')
     script.chmod(0o755)
@@ -82,7 +85,7 @@ def test_browser_opens_the_page(exploring, model_folder, browser):
     script, visited = browser
     with (
         exploring(model_folder, BROWSER=str(script)) as (_, said, address),
-        httpx.Client(trust_env=False, follow_redirects=True) as client,
+        httpx.Client(trust_env=False, timeout=60, follow_redirects=True) as client,
     ):
         assert "small: " in said
         assert wait_for(visited) == [address]
@@ -96,7 +99,7 @@ def test_browser_opens_the_page(exploring, model_folder, browser):
 def test_no_browser_option_opens_no_browser(exploring, model_folder, browser):
     script, visited = browser
     with exploring(model_folder, "--no-browser", BROWSER=str(script)) as (_, _, address):
-        assert httpx.get(address, trust_env=False).status_code == 303
+        assert httpx.get(address, trust_env=False, timeout=60).status_code == 303
     assert not visited.exists()
 
 
@@ -110,7 +113,7 @@ def test_newest_model_is_loaded_and_others_listed_by_default(exploring, model_fo
     (tmp_path / "runs" / "bad" / "config.json").write_text("{")
     with (
         exploring("--no-browser") as (_, said, address),
-        httpx.Client(trust_env=False, follow_redirects=True) as client,
+        httpx.Client(trust_env=False, timeout=60, follow_redirects=True) as client,
     ):
         assert "skipped" in said
         assert "run2 could not be loaded" in said
@@ -128,7 +131,7 @@ def test_newest_model_is_loaded_and_others_listed_by_default(exploring, model_fo
 def test_built_in_model_is_shown_when_there_is_no_other(exploring):
     with (
         exploring("--no-browser") as (_, said, address),
-        httpx.Client(trust_env=False, follow_redirects=True) as client,
+        httpx.Client(trust_env=False, timeout=60, follow_redirects=True) as client,
     ):
         assert "no models in runs" in said
         page = client.get(address).url
@@ -146,10 +149,8 @@ def test_built_in_model_is_shown_when_there_is_no_other(exploring):
 
 
 @built
-def test_missing_model_is_rejected(clearhead):
-    result = clearhead("explore", "nowhere", "--no-browser")
-    assert (result.code, result.out) == (2, "")
-    assert result.err.endswith("clearhead: none of the models could be loaded\n")
+def test_missing_model_is_rejected(refused):
+    refused("explore", "nowhere", "--no-browser", words=["no such folder or file: nowhere"])
 
 
 def test_missing_page_error_explains_how_to_build_it(refused, monkeypatch, model_folder):
@@ -157,7 +158,7 @@ def test_missing_page_error_explains_how_to_build_it(refused, monkeypatch, model
     refused("explore", model_folder, words=["was not built", "pip install ."])
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems always have windows")
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems always have a display")
 def test_opening_a_browser_requires_a_display_or_browser_variable(monkeypatch):
     for name in ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(name, raising=False)
@@ -166,34 +167,43 @@ def test_opening_a_browser_requires_a_display_or_browser_variable(monkeypatch):
     assert can_open()
 
 
-def test_demo_prints_the_explore_command_without_a_terminal(monkeypatch, browser, capsys):
-    script, visited = browser
+@built
+def test_demo_needs_a_terminal_and_a_browser_to_open_the_page(monkeypatch, browser):
+    script, _ = browser
     monkeypatch.setenv("BROWSER", str(script))
-    demo_command._open_page("runs/my demo", "cpu", no_browser=False)
-    assert capsys.readouterr().out == ("\nSee every step in a browser: clearhead explore 'runs/my demo'\n")
-    assert not visited.exists()
+    monkeypatch.delenv("CI", raising=False)
+    assert not demo_command._can_show()
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    assert demo_command._can_show()
+    monkeypatch.setenv("CI", "1")
+    assert not demo_command._can_show()
 
 
 @built
-@pytest.mark.parametrize("looking", [{}, {"CI": "1"}])
-def test_demo_opens_the_page_on_a_terminal(forked, model_folder, browser, looking):
+def test_demo_opens_the_page_on_the_built_in_model_and_trains_another(command, browser, tmp_path):
     pty = pytest.importorskip("pty", reason="there are no pseudo-terminals here")
     script, visited = browser
     ours, theirs = pty.openpty()
-    code = f"from clearhead.cli.demo import _open_page; _open_page({str(model_folder)!r}, 'cpu', False)"
     environment = {name: value for name, value in os.environ.items() if name != "CI"}
     with subprocess.Popen(
-        [*forked, "-c", code],
+        [*command, "demo", "--minutes", "5", "--device", "cpu"],
         stdin=subprocess.DEVNULL,
         stdout=theirs,
         stderr=theirs,
-        env={**environment, "BROWSER": str(script), **looking},
-    ) as command:
+        cwd=tmp_path,
+        env={**environment, "BROWSER": str(script)},
+    ) as started:
         os.close(theirs)
-        if not looking:
-            (address,) = wait_for(visited, 60)
-            assert httpx.get(address, trust_env=False).status_code == 303
-            command.send_signal(signal.SIGINT)
+        (address,) = wait_for(visited, 60)
+        with httpx.Client(trust_env=False, timeout=60, follow_redirects=True) as client:
+            page = client.get(address).url
+            assert page.params["view"] == "training"
+            models = client.get(page.join("/api/models")).json()["models"]
+            end = time.monotonic() + 60
+            while (now := client.get(page.join("/api/runs")).json()["now"]) != page.params["runs"]:
+                assert time.monotonic() < end, now
+                time.sleep(0.05)
+        started.send_signal(signal.SIGINT)
         seen = b""
         while True:
             try:
@@ -203,10 +213,26 @@ def test_demo_opens_the_page_on_a_terminal(forked, model_folder, browser, lookin
             if not block:
                 break
             seen += block
-        assert command.wait(60) == 0, seen
+        assert started.wait(120) == 0, seen
     os.close(ours)
-    if looking:
-        assert b"clearhead explore" in seen
-        assert not visited.exists()
+    assert [(each["name"], each["state"]) for each in models] == [("stories", "loaded")]
+    last = seen.decode().splitlines()[-1]
+    # How far the run got depends on the machine; whatever it saved is kept.
+    if (tmp_path / "runs" / "demo").exists():
+        assert last == "stopped; runs/demo is saved: to resume it, run clearhead explore and go to Training"
     else:
-        assert b"Opening the page in the browser" in seen
+        assert last == "stopped before training began; nothing was saved"
+
+
+@pytest.mark.parametrize("preset", ["lecture", "gpt2", "modern"])
+def test_demo_asks_the_page_to_train_the_chosen_preset(preset):
+    run = demo_command._new_run("demo", demo_request(preset=preset, minutes=2.0, seed=3))
+    accepted = RunRequest(**run)
+    assert (accepted.preset, accepted.minutes, accepted.seed) == (preset, 2.0, 3)
+    assert (accepted.blocks, accepted.heads, accepted.width) == (2, 4, 64)
+
+
+def test_demo_says_what_is_left_of_a_run(tmp_path, model_folder):
+    assert demo_command._tell_end(tmp_path / "none") == "stopped before training began; nothing was saved"
+    make_finished(tmp_path / "done", model_folder)
+    assert "clearhead explore" in demo_command._tell_end(tmp_path / "done")

@@ -34,9 +34,12 @@ def test_gguf_export_loads_and_existing_targets_are_rejected(clearhead, refused,
     )
 
 
-def test_misspelled_file_extension_is_rejected_with_a_suggestion(refused, model_folder, tmp_path):
-    refused("export", model_folder, tmp_path / "x.ggf", words=["did you mean '.gguf'", "--to huggingface"])
-    assert not (tmp_path / "x.ggf").exists()
+def test_folder_named_like_a_file_is_rejected(refused, clearhead, model_folder, tmp_path):
+    for out, *to in (["x.ggf"], ["out.bin"], ["x.gguf", "--to", "huggingface"]):
+        refused("export", model_folder, tmp_path / out, *to, words=[out, "is a folder", "gguf with --to"])
+    assert clearhead("export", model_folder, tmp_path / "mine-0.6b").code == 0
+    (tmp_path / "existing.folder").mkdir()
+    assert clearhead("export", model_folder, tmp_path / "existing.folder").code == 0
 
 
 def test_gguf_export_rejects_unsupported_tokenizers(refused, model_folder, tmp_path):

@@ -14,7 +14,7 @@ TEXT = "Anna ___ a kite, and <|mask|> was red."
 
 @pytest.fixture
 def filler(clearhead, story_file):
-    result = clearhead("train", story_file, "--out", "filler", "--both-ways", "--device", "cpu", *SMALL)
+    result = clearhead("train", story_file, "--out", "filler", "--bidirectional", "--device", "cpu", *SMALL)
     assert result.code == 0, result.err
     assert 'try: clearhead fill filler "' in result.err
     return "filler"
@@ -41,7 +41,7 @@ def test_json_output_matches_fill(filler, clearhead, monkeypatch):
 
 def test_invalid_input_is_rejected(filler, refused, model_folder):
     refused("fill", filler, "Anna had a kite.", words=["has no blank", "write ___"])
-    refused("fill", filler, TEXT, "--count", 0, words=["count = 0"])
+    refused("fill", filler, TEXT, "--count", 0, words=["--count 0:"])
     refused("fill", filler, "___ " * 40, words=["exceed the context of 32"])
     refused("fill", model_folder, TEXT, words=["is causal"])
     refused("fill", "nowhere", TEXT, words=["no such folder or file: nowhere"])

@@ -14,7 +14,7 @@ import pytest
 import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from clearhead.cli import demo as demo_command
+from clearhead.labs.opening import find_opening
 from clearhead.language_model import LanguageModel, load
 from clearhead.model.transformer import Transformer
 from clearhead.runs import demo as demo_run
@@ -64,7 +64,7 @@ def test_resume_without_a_run_starts_one(clearhead, story_file):
 
 def test_classic_bidirectional_model_trains_and_fills_blanks(clearhead, story_file, tmp_path):
     result = clearhead(
-        "train", story_file, "--out", "m", "--both-ways", "--recipe", "classic", "--json", *SMALL
+        "train", story_file, "--out", "m", "--bidirectional", "--recipe", "classic", "--json", *SMALL
     )
     assert result.code == 0, result.err
     assert "bidirectional" in result.err
@@ -73,7 +73,7 @@ def test_classic_bidirectional_model_trains_and_fills_blanks(clearhead, story_fi
     summary = json.loads(result.out)
     assert (summary["recipe"]["name"], summary["config"]["causal"]) == ("classic", False)
     run = json.loads((tmp_path / "m" / "run.json").read_text())
-    assert (run["request"]["recipe"], run["request"]["both_ways"]) == ("classic", True)
+    assert (run["request"]["recipe"], run["request"]["bidirectional"]) == ("classic", True)
     assert len(load("m").fill("Anna ___ad", count=2)[0]) == 2
     figures = json.loads(clearhead("eval", "m", story_file, "--json").out)
     assert figures["bits_per_byte"] is None
@@ -326,6 +326,19 @@ def test_models_shows_long_names_in_full(clearhead, model_folder, tmp_path):
     assert str(folder) in clearhead("models", folder.parent).out
 
 
+@pytest.mark.parametrize(
+    ("preset", "parts"),
+    [("lecture", ("layer", "learned", "relu")), ("modern", ("rms", "rotary", "swiglu"))],
+)
+def test_demo_trains_the_chosen_preset(preset, parts, clearhead, monkeypatch, work_clock):
+    monkeypatch.setattr(demo_run, "demo_texts", partial(demo_run.demo_texts, 600))
+    result = clearhead("demo", "--preset", preset, "--minutes", 0.02, "--out", "model")
+    assert result.code == 0, result.err
+    config = load("model").config
+    assert (config.norm, config.position, config.feedforward) == parts
+    assert "Attention weights of block" in result.out
+
+
 def test_demo_prints_a_story_and_attention_weights(clearhead, monkeypatch, work_clock):
     monkeypatch.setattr(demo_run, "demo_texts", partial(demo_run.demo_texts, 600))  # fewer, for speed
     result = clearhead("demo", "--minutes", 0.05, "--out", "model")
@@ -335,15 +348,17 @@ def test_demo_prints_a_story_and_attention_weights(clearhead, monkeypatch, work_
     story = f"A story it generated:\n\n{model.generate(tokens=250, seed=0)}\n"
     assert story in result.out
     assert "\x1b" not in result.out.replace(story, "") + result.err  # the story may contain any character
-    assert result.out.endswith("in a browser: clearhead explore model\n")
+    assert "See every step in a browser: clearhead explore model\n" in result.out
     head = re.search(r"Attention weights of block (\d+), head (\d+), in percent:\n\n", result.out)
     assert head is not None
-    tokens = model.tokenizer.encode(demo_command.SENTENCE)
+    opening = find_opening(model)
+    assert (opening.block, opening.head) == (int(head[1]), int(head[2]))
+    tokens = model.tokenizer.encode(opening.text)
     heading, *rows = result.out[head.end() :].splitlines()[: len(tokens) + 1]
-    weights = model.inspect(demo_command.SENTENCE).block[int(head[1])].head[int(head[2])].weights
+    weights = model.inspect(opening.text).block[int(head[1])].head[int(head[2])].weights
     assert heading.split() == [str(i) for i in range(len(tokens))]
     for i, (row, line) in enumerate(zip(rows, weights.tolist(), strict=True)):
-        assert len(row) == len(heading), "the numbers do not stand below their column"
+        assert len(row) == len(heading), "the numbers are not aligned with their headings"
         cells = row[-4 * len(tokens) :]
         expected = [f"{100 * weight:4.0f}" for weight in line[: i + 1]]
         assert [cells[at : at + 4] for at in range(0, 4 * (i + 1), 4)] == expected

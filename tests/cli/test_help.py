@@ -60,11 +60,12 @@ def test_version_is_printed(clearhead):
     assert re.fullmatch(r"clearhead \d+\.\d+\.\d+\n", clearhead("--version").out)
 
 
-MISSPELT = [
+MISSPELLED = [
     (["trian"], ["'trian'", "did you mean 'train'? See clearhead --help"]),
     (["lab", "atention"], ["did you mean 'attention'? See clearhead lab --help"]),
     (["train", "my.txt", "--minuts", "3"], ["did you mean '--minutes'? See clearhead train --help"]),
     (["train", "my.txt", "--preset", "modren"], ["lecture, gpt2, modern; did you mean 'modern'?"]),
+    (["demo", "--preset", "lectur"], ["lecture, gpt2, modern; did you mean 'lecture'?"]),
     (["train", "my.txt", "--kind", "lsmt"], ["did you mean 'lstm'?"]),
     (["train", "my.txt", "--tokenizer", "chars"], ["did you mean 'char'?"]),
     (["train", "my.txt", "--recipe", "clasic"], ["did you mean 'classic'?"]),
@@ -75,7 +76,7 @@ MISSPELT = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "words"), MISSPELT, ids=lambda value: " ".join(value)[:30])
+@pytest.mark.parametrize(("arguments", "words"), MISSPELLED, ids=lambda value: " ".join(value)[:30])
 def test_misspellings_get_suggestions(arguments, words, refused, tmp_path):
     refused(*arguments, words=words)
 
@@ -119,3 +120,15 @@ def test_misspelled_text_gets_a_suggestion(refused):
 
 def test_missing_run_is_not_looked_up_on_the_hub(refused):
     refused("generate", "runs/my", words=["no such folder or file: runs/my", "clearhead train"])
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_help_names_values_plainly(words, clearhead):
+    shown = clearhead(*words, "--help").out
+    assert not re.search(r"<(str|int|float|path|list)|\[\[|[{}]|…\]", shown.partition("Options:")[0])
+    assert not re.search(r"<(str|int|float|path|list)", shown)
+
+
+def test_usage_lines_name_arguments(clearhead):
+    assert "Usage: clearhead generate [OPTIONS] MODEL [PROMPT]\n" in clearhead("generate", "--help").out
+    assert "Usage: clearhead serve [OPTIONS] MODEL...\n" in clearhead("serve", "--help").out

@@ -70,11 +70,11 @@ def test_all_sites_are_listed(clearhead, model_folder, model):
         (("--head", -1), "--head -1: this model has heads 0 to"),
         (("--site", "logits", "--block", 0), "omit --block and --head"),
         (("--site", "logits", "--sites"), "--sites lists"),
-        (("--svg", "a.svg", "--json"), "give only one of them"),
+        (("--figure", "a.svg", "--json"), "give only one"),
         (("--rows", "x"), "expected positions such as 10:20"),
         (("--rows", "9:12"), "the text has positions 0 to 6"),
         (("--rows", "5:2"), "the text has positions 0 to 6"),
-        (("--svg", "nowhere/a.svg"), "the folder nowhere does not exist"),
+        (("--figure", "nowhere/a.svg"), "the folder nowhere does not exist"),
     ],
 )
 def test_invalid_options_are_rejected(clearhead, model_folder, options, words):
@@ -121,7 +121,7 @@ def test_rows_apply_to_json_figures_and_the_lens(clearhead, model_folder, model)
     document = json.loads(result.out)
     assert (document["rows"], document["shape"][0]) == ([5, 7], 2)
     assert document["value"] == trace["embedding"][5:].tolist()
-    clearhead("inspect", model_folder, "The cat", "--site", "lens", "--rows", "1:3", "--svg", "a.svg")
+    clearhead("inspect", model_folder, "The cat", "--site", "lens", "--rows", "1:3", "--figure", "a.svg")
     assert "positions 1 to 2 of 7" in Path("a.svg").read_text(encoding="utf-8")
     result = clearhead("inspect", model_folder, "The cat", "--rows", "3", "--json")
     (found,) = json.loads(result.out)["lens"]
@@ -138,3 +138,28 @@ def test_text_is_read_from_standard_input(clearhead, model_folder, monkeypatch):
 
     assert json.loads(given(b"The cat").out)["tokens"] == list("The cat")
     assert given(b"").err == ("clearhead: standard input is empty: remove it, or give another\n")
+
+
+@pytest.mark.parametrize(
+    ("given", "site"),
+    [
+        (["t1"], "block.0.normed"),
+        (["h", "--block", 0], "block.0.output"),
+        (["alpha"], "block.0.head.0.weights"),
+        (["a", "--block", 0, "--head", 0], "block.0.head.0.mixed"),
+    ],
+)
+def test_lectures_symbol_names_a_site(clearhead, model_folder, model, given, site):
+    result = clearhead("inspect", model_folder, "The cat", "--site", *given, "--json")
+    document = json.loads(result.out)
+    assert document["site"] == site
+    torch.testing.assert_close(torch.tensor(document["value"]), model.inspect("The cat")[site])
+
+
+def test_symbol_of_a_block_takes_no_head(refused, model_folder):
+    refused(
+        "inspect", model_folder, "The cat", "--site", "t1", "--head", 1, words=["--site t1", "omit --head"]
+    )
+    refused(
+        "inspect", model_folder, "The cat", "--site", "a", "--block", 7, words=["--block 7", "blocks 0 to 0"]
+    )

@@ -48,13 +48,13 @@ def test_lstm_states_are_shown(lstm, clearhead, tmp_path):
     assert "block.0.forget_gate" in sites
     cell = json.loads(clearhead("inspect", lstm, "The hen", "--site", "block.0.cell", "--json").out)
     assert cell["shape"] == [7, 24]
-    assert clearhead("inspect", lstm, "The hen", "--svg", tmp_path / "x.svg").code == 0
+    assert clearhead("inspect", lstm, "The hen", "--figure", tmp_path / "x.svg").code == 0
     assert (tmp_path / "x.svg").exists()
 
 
 def test_unsupported_lstm_options_are_rejected(lstm, refused, story_file, tmp_path):
-    refused("export", lstm, tmp_path / "x.gguf", words=["no other program has an architecture for this lstm"])
-    refused("export", lstm, tmp_path / "x", words=["no other program has an architecture for this lstm"])
+    refused("export", lstm, tmp_path / "x.gguf", words=["this lstm cannot be exported"])
+    refused("export", lstm, tmp_path / "x", words=["this lstm cannot be exported"])
     refused("inspect", lstm, "The", "--block", "0", words=["of kind lstm", "block.i.state"])
     refused("inspect", lstm, "The", "--site", "block.0.head.0.weights", words=["of kind lstm"])
     refused("inspect", lstm, "The", "--site", "lens", "--json", words=["of kind lstm"])
@@ -63,7 +63,7 @@ def test_unsupported_lstm_options_are_rejected(lstm, refused, story_file, tmp_pa
     refused("chat", lstm, words=["no chat template"])
     refused("generate", lstm, "The", "--shift", words=["kind lstm"])
     refused("train", story_file, "--kind", "rnn", words=["transformer, elman, gru, lstm"])
-    refused("train", story_file, "--kind", "gru", "--heads", "2", words=["heads applies to transformers"])
+    refused("train", story_file, "--kind", "gru", "--heads", "2", words=["--heads applies to transformers"])
 
 
 def test_resume_with_a_different_kind_is_rejected(lstm, refused, story_file):
@@ -112,11 +112,19 @@ def test_unsupported_ngram_options_are_rejected(ngram, refused, story_file, tmp_
     refused("export", ngram, tmp_path / "x.gguf", words=["exported as an ARPA file"])
     refused("explore", ngram, "--no-browser", words=["of kind ngram", f"clearhead generate {ngram}"])
     refused("fill", ngram, "The ___", words=["is causal"])
-    refused("generate", ngram, "The", "--shift", words=["omit shift"])
+    refused("generate", ngram, "The", "--shift", words=["omit --shift"])
     refused("eval", tmp_path / "none.arpa", story_file, words=["no such folder or file"])
-    refused("train", story_file, "--kind", "ngram", "--resume", words=["counted in one pass"])
-    refused("train", story_file, "--kind", "ngram", "--order", "99", words=["order = 99"])
     refused(
-        "train", story_file, "--kind", "ngram", "--blocks", "2", words=["blocks does not apply to an n-gram"]
+        "train", story_file, "--kind", "ngram", "--resume", words=["counting, in one pass", "omit --resume, "]
+    )
+    refused("train", story_file, "--kind", "ngram", "--order", "99", words=["--order 99:"])
+    refused(
+        "train",
+        story_file,
+        "--kind",
+        "ngram",
+        "--blocks",
+        "2",
+        words=["--blocks does not apply to an n-gram"],
     )
     refused("train", story_file, "--from", str(ngram), "--steps", "2", words=["cannot be fine-tuned"])

@@ -58,13 +58,14 @@ def test_race_prints_csv(clearhead, story_file):
 
 def test_invalid_arguments_are_rejected_with_a_one_line_error(refused, story_file):
     refused("race", "nowhere.txt", words=["nowhere.txt"])
-    refused("race", story_file, "--minutes", "0", words=["minutes = 0.0"])
-    refused("race", story_file, "--tokens", "0", words=["tokens = 0", "1 to 10000"])
+    refused("race", story_file, "--minutes", "0", words=["--minutes 0.0:"])
+    refused("race", story_file, "--tokens", "0", words=["--tokens 0:", "1 to 10000"])
+    refused("race", story_file, "--json", "--csv", words=["--json and --csv are mutually exclusive"])
     refused("race", story_file, "--figure", "race.xyz", words=["race.xyz ends in .xyz"])
     refused("race", story_file, "--figure", "no/race.svg", words=["the folder no does not exist"])
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGINT to send")
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT to send")
 @pytest.mark.slow
 def test_ctrl_c_leaves_nothing_behind(command, story_file, tree):
     before = tree()

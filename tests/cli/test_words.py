@@ -19,7 +19,7 @@ def vectors(tmp_path):
 
 
 def test_word_vectors_are_trained_saved_and_queried(clearhead, story_file, tmp_path):
-    pytest.importorskip("numba", reason="numba is not installed, which compiles the training of word vectors")
+    pytest.importorskip("numba", reason="numba, which compiles word-vector training, is not installed")
     result = clearhead("words", story_file, "--out", "x.bin", "--near", "the", "--count", 3, *SMALL)
     assert result.code == 0, result.err
     heading, *lines = result.out.splitlines()
@@ -32,7 +32,7 @@ def test_word_vectors_are_trained_saved_and_queried(clearhead, story_file, tmp_p
 
 
 def test_training_prints_json_and_has_a_default_path(clearhead, story_file, tmp_path):
-    pytest.importorskip("numba", reason="numba is not installed, which compiles the training of word vectors")
+    pytest.importorskip("numba", reason="numba, which compiles word-vector training, is not installed")
     result = clearhead("words", story_file, "--json", "--seed", 3, *SMALL)
     report = json.loads(result.out)
     assert report["file"] == "runs/stories.bin"
@@ -68,7 +68,7 @@ def test_invalid_arguments_are_rejected(refused, vectors, story_file, tmp_path):
     refused("words", vectors, "--near", "king", "--count", 0, words=["--count"])
     refused("words", story_file, "--out", "x.bin", words=["x.bin already exists"])
     refused("words", story_file, "--out", "x.npy", words=[".bin"])
-    refused("words", story_file, "--width", 0, words=["width = 0"])
+    refused("words", story_file, "--width", 0, words=["--width 0:"])
     refused("words", "nowhere.txt", words=["no such file"])
     refused("words", "nowhere.bin", words=["no such file"])
     (tmp_path / "cut.bin").write_bytes((tmp_path / "x.bin").read_bytes()[:50])

@@ -33,7 +33,7 @@ EXTRA_TEXT = "The king saw a man and a woman. The cat saw the dog. Once upon a t
 
 @pytest.fixture(scope="session")
 def prepared(story_text, tmp_path_factory):
-    """Create my.txt, other.txt, talks.jsonl, person.json, runs/my, smollm2/ and model.gguf in a folder.
+    """Create my.txt, other.txt, talks.jsonl, person.json, students.txt, runs/my, smollm2/ and model.gguf in a folder.
 
     Here, smollm2 is a small model with a chat template; tests/parity uses the real one.
     """
@@ -43,6 +43,7 @@ def prepared(story_text, tmp_path_factory):
     (folder / "other.txt").write_text(story_text[30_000:34_000], encoding="utf-8")
     (folder / "talks.jsonl").write_text(f"{json.dumps({'messages': CONVERSATION})}\n" * 20, encoding="utf-8")
     (folder / "person.json").write_text(json.dumps(SCHEMA))
+    (folder / "students.txt").write_text("anna\nben\n")
     settings = {**SIZES, "steps": 4, "tokenizer": "bpe", "device": "cpu"}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the text is short enough to trigger a warning

@@ -22,6 +22,8 @@ NOT_RUN = {
     "ollama": "a third-party program that may not be installed",
     "vllm": "a third-party program that may not be installed",
     "llama-cli": "a third-party program that may not be installed (tests/parity/test_llama_cpp.py)",
+    "nbgrader": "takes minutes (tests/classroom/test_nbgrader.py)",
+    "otter": "may not be installed (tests/classroom/test_otter.py)",
     "ssh": "needs another machine",
     "scp": "needs another machine",
     "curl": "needs a running server (tests/server)",

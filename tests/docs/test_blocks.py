@@ -24,7 +24,7 @@ def test_every_code_block_has_a_known_language(page):
             f"{page.name}:{block.line}: unknown language {block.language!r}"
         )
     fences = re.findall(r"^\s*(?:```|~~~)", page.read_text(encoding="utf-8"), re.MULTILINE)
-    assert len(fences) == 2 * len(blocks), "a fence that is indented or not closed"
+    assert len(fences) == 2 * len(blocks), "a fence is indented or not closed"
 
 
 @pytest.mark.slow

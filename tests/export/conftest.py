@@ -10,7 +10,7 @@ from tests.web.visitor import Visitor
 
 
 class Reader(Visitor):
-    """A browser page that shows a saved file without a network."""
+    """A browser page that shows a saved file without network access."""
 
     def settle(self):
         """Wait until the page has loaded; not every view has a canvas."""
@@ -32,7 +32,8 @@ def read(browser):
 
     def open_file(path, width=1800, **settings):
         size = {"width": width, "height": 1000}
-        context = browser.new_context(viewport=size, offline=True, **{"locale": "en-GB", **settings})
+        settings = {"locale": "en-GB", "reduced_motion": "reduce", **settings}
+        context = browser.new_context(viewport=size, offline=True, **settings)
         reader = Reader(context, SimpleNamespace(url="file://"))
         made.append((reader, path))
         reader.open(path)

@@ -1,4 +1,4 @@
-"""Published folders, served by a static web host under a subpath, without a network."""
+"""Published folders, served by a static web host under a subpath, without network access."""
 
 import json
 import sys
@@ -8,13 +8,18 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 from urllib.parse import parse_qs, urlsplit
 
+import numpy as np
 import pytest
 
 from clearhead.errors import UserError
 from clearhead.export import published_folder
 from clearhead.export.published_folder import publish
 from clearhead.export.saved_page import pack
+from clearhead.labs.catalog import LABS
+from clearhead.labs.catalog import lab as run_lab
 from clearhead.page.assets import has_bundles
+from tests.web.test_lecture_000 import cosine, trace_of
+from tests.web.test_lecture_001 import sees
 from tests.web.test_numbers import check, numbers_of
 from tests.web.visitor import Visitor, percent, shows
 
@@ -79,7 +84,8 @@ def come(browser, host):
 
     def open_page(width=1800, query="", **settings):
         context = browser.new_context(
-            viewport={"width": width, "height": 1000}, **{"locale": "en-GB", **settings}
+            viewport={"width": width, "height": 1000},
+            **{"locale": "en-GB", "reduced_motion": "reduce", **settings},
         )
         context.route(
             lambda url: not url.startswith((host.url, "blob:", "data:")), lambda route: route.abort()
@@ -127,7 +133,7 @@ def test_texts_are_fetched_when_selected(come, model):
     guest.page.reload()
     guest.settle()
     see_softmax(guest, model, TEXTS[2])
-    assert parse_qs(urlsplit(guest.page.url).query)["text"] == [TEXTS[2]]
+    assert parse_qs(urlsplit(guest.url).query)["text"] == [TEXTS[2]]
     assert "text-1.bin" not in guest.files
     assert "labs.json" not in guest.files
 
@@ -154,7 +160,7 @@ def test_compare_view_shows_differences_between_two_texts(come, model):
     chooser = guest.page.get_by_role("combobox", name="Other text")
     guest.expect(chooser.input_value, TEXTS[1])  # the next text by default
     site, distance = compared.ranking(1)[0]
-    row = guest.page.locator(".compare .body button").filter(has_text=site).first
+    row = guest.page.locator(f".sites button:has([data-site='{site}'])")
     row.wait_for()
     assert shows(row.locator(".number").inner_text(), distance)
     row.click()
@@ -167,7 +173,7 @@ def test_compare_view_shows_differences_between_two_texts(come, model):
     chooser.select_option(TEXTS[2])
     other = model.inspect(TEXTS[0]).compare(model.inspect(TEXTS[2]))
     site = other.ranking(1)[0][0]
-    guest.page.locator(".compare .body button").filter(has_text=site).first.wait_for()
+    guest.page.locator(f".sites [data-site='{site}']").wait_for()
     guest.choose(TEXTS[2])  # a text is not compared with itself
     guest.expect(chooser.input_value, TEXTS[0])
 
@@ -199,11 +205,79 @@ def test_labs_show_results_and_tiny_head_is_editable(come):
     assert guest.page.locator(".labs .settings label").count() == 0
     guest.page.get_by_text("clearhead lab attention").wait_for()
     guest.button("Edit the matrices by hand").click()
-    guest.page.get_by_label("W^K, row 0, column 0").fill("10")
-    guest.page.get_by_label("W^K, row 1, column 1").fill("10")
+    guest.page.get_by_label("key matrix, row 0, column 0").fill("10")
+    guest.page.get_by_label("key matrix, row 1, column 1").fill("10")
     weights = guest.page.locator(".tiny")
     guest.expect(lambda: "0.99986" in weights.inner_text(), True)
-    guest.page.get_by_text("Install Clearhead for Edit").wait_for()
+    guest.page.get_by_text("To use Edit").wait_for()
+
+
+def test_lectures_work_without_a_server(come):
+    guest = come(query="?view=lectures&stop=001.5")
+    guest.page.get_by_role("spinbutton", name="Zeros").fill("3")
+    guest.page.get_by_role("spinbutton", name="Boost of the keys").fill("10")
+    figure = guest.page.get_by_role("group", name="Figure")
+    guest.expect(lambda: "0.99986" in figure.inner_text(), True)
+    # The lab would have to be run with these settings.
+    assert guest.page.get_by_role("button", name="Open in Labs").count() == 0
+    guest.page.get_by_role("textbox", name="Your answer").fill("4.6")
+    guest.button("Check").click()
+    guest.page.get_by_text("1 of 9 answered").wait_for()
+    guest.page.keyboard.press("Escape")
+    guest.button("← Previous stop").click()
+    guest.expect(lambda: "stop=001.4" in guest.url, True)
+    guest.button("Open in Tiny head").click()
+    guest.page.get_by_label("query matrix, row 0, column 1").wait_for()
+    guest.page.go_back()
+    guest.page.get_by_role("heading", name="Keys and a query").wait_for()
+    guest.page.reload()
+    guest.page.get_by_text("1 of 9 answered").wait_for()
+
+
+def test_lecture_002_trains_and_measures_without_a_server(come):
+    guest = come(query="?view=lectures&stop=002.1")
+    guest.button("Train 6 models").click()
+    figure = guest.page.get_by_role("group", name="Figure")
+    guest.expect(lambda: "lowest at width 8." in figure.inner_text(), True)
+    guest.page.get_by_role("textbox", name="Your answer").fill("4")
+    guest.button("Check").click()
+    guest.page.get_by_text("1 of 10 answered").wait_for()
+    guest.page.keyboard.press("Escape")
+    guest.button("Next stop →").click()
+    guest.page.get_by_role("heading", name="002.2").wait_for()
+    guest.button("Next stop →").click()
+    guest.page.get_by_role("heading", name="002.3").wait_for()
+    assert guest.page.get_by_role("button", name="Open in Attribution").count() == 0
+    guest.page.get_by_role("navigation", name="Stops").get_by_role("button", name="Loops").click()
+    guest.button("Measure the time").click()
+    guest.expect(guest.page.locator(".figure dd").count, 3)
+
+
+def test_model_figures_show_saved_numbers(come, model):
+    guest = come(query="?view=lectures&stop=000.1")
+    sites = ("embedding", "block.0.output", "block.1.output")
+    (_, at), (_, at_other) = trace_of(model, TEXTS[0]), trace_of(model, TEXTS[2])
+    sentences = [guest.page.get_by_label(f"Sentence {i}") for i in (1, 2)]
+    assert [each.locator("option").all_inner_texts() for each in sentences] == 2 * [TEXTS]
+    sentences[1].select_option(TEXTS[2])
+    pieces = [model.inspect(text).pieces[0] for text in (TEXTS[0], TEXTS[2])]
+    shared = next(piece for piece in pieces[0] if piece in pieces[1])
+    guest.page.get_by_label("Token in both").select_option(index=0)
+    rows = [len(each) - 1 - each[::-1].index(shared) for each in pieces]
+    vectors = [(at(site)[rows[0]], at_other(site)[rows[1]]) for site in sites]
+    cosines = [cosine(*pair) for pair in vectors]
+    sees(guest, "cosine of the two vectors", [cosines], 3)
+    guest.page.keyboard.press("Escape")
+    for stop in ("000.2", "000.3", "000.6", "000.7", "000.8", "000.9"):
+        guest.open(f"?view=lectures&stop={stop}&block=1&head=1")
+        if (source := guest.button("In the model")).count():
+            source.click()
+            guest.settle()
+        assert "–" not in guest.page.get_by_role("group", name="Figure").inner_text(), stop
+    guest.open("?view=lectures&stop=000.9")
+    lengths = [np.linalg.norm(at(site)[-1]) for site in ("block.1.output", "block.0.output", "block.0.input")]
+    table = guest.page.get_by_role("table", name="the stack").locator("tbody tr td:last-child")
+    guest.expect(lambda: [float(each) for each in table.all_inner_texts()], pytest.approx(lengths, abs=6e-3))
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1400, "light"), (360, "dark")])
@@ -223,7 +297,7 @@ def test_pages_are_accessible(come, axe, width, scheme):
 def test_only_selected_heads_are_published(model, tmp_path):
     publish(model, tmp_path / "x", TEXTS[:1], heads=[(1, 1)], labs=False)
     listing = json.loads((tmp_path / "x" / "publication.json").read_text())
-    assert listing["views"] == ["steps", "why", "lens", "words", "tiny"]
+    assert listing["views"] == ["steps", "why", "lens", "words", "lectures", "tiny"]
     publish(model, tmp_path / "y", TEXTS[:1], labs=False)
     sizes = [(tmp_path / name / "model.bin").stat().st_size for name in ("x", "y")]
     assert sizes[0] < sizes[1] / 4
@@ -243,12 +317,43 @@ def test_republishing_keeps_other_files(model, tmp_path):
     assert "text-1.bin" not in names
 
 
-def test_labs_that_need_numba_are_skipped_without_it(model, tmp_path, monkeypatch):
-    monkeypatch.setattr(published_folder, "PUBLISHED_LABS", ("attention", "neighbors"))
-    monkeypatch.setitem(sys.modules, "numba", None)
+@pytest.mark.slow
+def test_every_lab_is_published_with_the_model_it_inspects(model, tmp_path, monkeypatch):
+    pytest.importorskip("numba", reason="the neighbors lab needs numba")
+    pytest.importorskip("sklearn", reason="the pronoun lab needs scikit-learn")
+    quick = {
+        "any-one": {"trained": "short", "seeds": 1, "steps": 2},
+        "matrix": {"longest": 8, "repeats": 1},
+        "senses": {"seeds": 1, "steps": 2},
+        "pronoun": {"seeds": 1, "steps": 2},
+        "neighbors": {"stories": 500, "epochs": 1},
+        "stream": {"steps": 20},
+    }
+    monkeypatch.setattr(published_folder, "lab", lambda name: run_lab(name, **quick.get(name, {})))
     told = []
     publish(model, tmp_path / "x", TEXTS[:1], heads=[(0, 0)], log=told.append)
-    assert any("skipping the lab neighbors, which needs numba" in each for each in told)
+    saved = json.loads((tmp_path / "x" / "labs.json").read_text())
+    assert [each["name"] for each in saved["labs"]] == list(LABS)
+    assert [each["lab"] for each in saved["results"]] == list(LABS)
+    assert "running the lab any-one, which trains …" in told
+    assert "running the lab attention …" in told
+    # The page would name the published model as the inspected one.
+    assert all(each["model"] is None for each in saved["labs"])
+    findings = {each["lab"]: each["findings"] for each in saved["results"]}
+    for name in ("window", "blank", "pronoun"):
+        assert {"name": "model", "value": "stories"} in findings[name]
+    assert (tmp_path / "x" / "labs.json").stat().st_size < 100_000
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "package"), [("neighbors", "numba", "numba"), ("pronoun", "sklearn", "scikit-learn")]
+)
+def test_labs_that_need_a_missing_package_are_skipped(model, tmp_path, monkeypatch, name, module, package):
+    monkeypatch.setattr(published_folder, "PUBLISHED_LABS", ("attention", name))
+    monkeypatch.setitem(sys.modules, module, None)
+    told = []
+    publish(model, tmp_path / "x", TEXTS[:1], heads=[(0, 0)], log=told.append)
+    assert any(f"skipping the lab {name}, which needs {package}" in each for each in told)
     assert [each["name"] for each in json.loads((tmp_path / "x" / "labs.json").read_text())["labs"]] == [
         "attention"
     ]
@@ -289,7 +394,7 @@ def test_invalid_publish_arguments_are_rejected(model, tmp_path, monkeypatch):
         with pytest.raises(UserError, match=words):
             publish(model, folder, texts, heads, labs=False)
     monkeypatch.setattr(published_folder, "MAX_WEIGHTS", 100)
-    with pytest.raises(UserError, match="the limit is 100: select heads, such as --head"):
+    with pytest.raises(UserError, match=r"the limit is 100: select some heads, such as 3\.5"):
         publish(model, tmp_path / "x", TEXTS, labs=False)
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 

@@ -9,7 +9,7 @@ from clearhead.export.precompute import MAX_QUERIES
 from clearhead.export.saved_page import save_html
 from clearhead.export.saved_views import choose_views
 from clearhead.language_model import LanguageModel
-from tests.web.test_analysis_views import cells, filled, number
+from tests.web.test_analysis_views import filled, number
 from tests.web.visitor import fixed, percent, shows, visible
 
 TEXT, OTHER = "The duck was too tired", "The duck was too happy"
@@ -99,7 +99,7 @@ def test_score_contributions_match_python(read, model, tmp_path):
     for row in (len(trace) - 1, len(trace) - 2):
         looked_at = weights[row].argmax().item()
         score = trace["block.1.head.1.scores"][row, looked_at].item()
-        reader.page.get_by_text(f"q · k = {fixed(score, 2)}").wait_for()
+        reader.page.locator(".katex-html", has_text=f"q⋅k={fixed(score, 2)}").wait_for()
         pairs = trace.block[1].head[1].why(row, looked_at).top(8)
         shown = reader.page.locator(".pairs li .number")
         reader.expect(
@@ -148,22 +148,23 @@ def test_comparison_of_two_texts_matches_python(read, model, tmp_path):
     sites = reader.page.locator(".sites li")
     expected = [(site, far) for site, far in compared.ranking(10**6) if far > 0]
     reader.expect(sites.count, min(40, len(expected)))
-    listed = sites.locator("code").all_inner_texts()
+    listed = [each.get_attribute("data-site") for each in sites.locator(".site").all()]
     distances = dict(expected)
     assert [number(text) for text in sites.locator(".number").all_inner_texts()] == pytest.approx(
         [distances[site] for site in listed], abs=0.006
     )
     for group in ("all sites", "attention weights"):
         reader.page.get_by_label("Filter sites").select_option(label=group)
-        site = sites.locator("code").first.inner_text()
-        sites.filter(has=reader.page.get_by_text(site, exact=True)).locator("button").click()
-        found = filled(reader, f"Difference: {site}")
+        first = sites.locator(".site").first
+        site, name = first.get_attribute("data-site"), first.inner_text()
+        first.click()
+        found = filled(reader, f"Difference: {name}")
         difference = compared.difference(site)
         assert len(found) > 20
         for (row, column), text in found.items():
             assert shows(text, difference[row, column].item())
     reader.button("Other text").click()
-    other = filled(reader, f"Other text: {site}")
+    other = filled(reader, f"Other text: {name}")
     assert shows(other[3, 1], compared.other[site][3, 1].item())
     chances = compared.other.logits[-1].softmax(-1).topk(6).values.tolist()
     shares = reader.page.get_by_role("list", name="Predictions for the other text").locator(".share")
@@ -178,14 +179,11 @@ def test_comparison_with_an_edit_matches_python(read, model, tmp_path):
     edited = trace.edit({"block.1.head.1.weights": 0.25})
     save_html(trace.compare(edited), tmp_path / "x.html", ["flow", "block.1.head.1"])
     reader = read(tmp_path / "x.html")
-    site = "block.1.head.1.weights"
-    reader.page.locator(".sites li").filter(has=reader.page.get_by_text(site, exact=True)).locator(
-        "button"
-    ).click()
+    site, name = "block.1.head.1.weights", "head 1.1 · attention weight"
+    reader.page.locator(f".sites [data-site='{site}']").click()
     for which, expected in (("This text", trace), ("Other text", edited)):
         reader.button(which).click()
-        filled(reader, f"{which}: {site}")
-        assert shows(cells(reader, f"{which}: {site}")[4, 2], expected[site][4, 2].item())
+        assert shows(filled(reader, f"{which}: {name}")[4, 2], expected[site][4, 2].item())
     assert reader.page.locator(".texts b").all_inner_texts() == ["model", "model (1 edit)"]
     tabs(reader).first.click()
     reader.see("block.1.head.1.query_raw")
@@ -195,8 +193,9 @@ def test_comparison_of_two_models_matches_python(read, models, tmp_path):
     compared = models["gpt2"].inspect(TEXT).compare(models["lecture"].inspect(TEXT))
     save_html(compared, tmp_path / "x.html")
     reader = read(tmp_path / "x.html")
-    site = reader.page.locator(".sites code").first.inner_text()
-    for (row, column), text in filled(reader, f"Difference: {site}").items():
+    first = reader.page.locator(".sites .site").first
+    site, name = first.get_attribute("data-site"), first.inner_text()
+    for (row, column), text in filled(reader, f"Difference: {name}").items():
         assert shows(text, compared.difference(site).reshape(len(compared.pairs), -1)[row, column].item())
 
 

@@ -103,7 +103,7 @@ def test_contributions_are_drawn_as_bars(model, monkeypatch):
     monkeypatch.setattr("clearhead.figures.bars.MOST_BARS", 10)
     axes, count = figure(score).canvas.axes[0], score.values.numel()
     assert len(axes.patches) == 11
-    assert names(axes, "y")[-1] == f"all {count - 10} others"
+    assert names(axes, "y")[-1] == f"{count - 10} others"
     assert sum(bar.get_width() for bar in axes.patches) == pytest.approx(score.total, rel=1e-4)
     assert f"the 10 largest of {count} pairs" in axes.get_title("left")
 
@@ -164,7 +164,7 @@ def test_result_title_becomes_the_figure_title(model):
     object.__setattr__(logit, "title", "the logit of 'c' after position 3")
     title = figure(logit).canvas.axes[0].get_title("left")
     assert title.startswith("the logit of 'c' after position 3\n")
-    assert f"together {logit.total:.2f}" in title
+    assert f"total {logit.total:.2f}" in title
 
 
 def test_lens_title_names_the_positions_shown(model):

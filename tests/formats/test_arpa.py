@@ -115,7 +115,7 @@ def test_gzip_output_is_deterministic(tmp_path):
 def test_sentence_scores_match_kenlm(tmp_path, kind, order):
     kenlm = pytest.importorskip(
         "kenlm",
-        reason="KenLM is not installed: pip install --no-build-isolation kenlm (with cmake, a compiler)",
+        reason="KenLM is not installed: pip install --no-build-isolation kenlm (requires cmake and a compiler)",
     )
     network, tokenizer, texts = train(kind, order)
     path = tmp_path / "model.arpa"
@@ -134,23 +134,23 @@ def test_sentence_scores_match_kenlm(tmp_path, kind, order):
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("\\data\\", "\\date\\", "none is"),
+        ("\\data\\", "\\date\\", "no line is"),
         ("ngram 2=3", "ngram 3=3", "line 5 is 'ngram 3=3', expected ngram 2="),
         ("ngram 2=3", "ngram 2=-3", "expected ngram 2="),
         ("ngram 2=3", "ngram 2=4", r"expected a number, 2 words"),
         ("ngram 2=3", "ngram 2=2", r"expected \\3-grams:"),
         ("ngram 2=3", "ngram 2=999999999999", "GB of memory"),
         ("ngram 1=5", "ngram 1=" + "9" * 40, "at most"),
-        ("-0.3	the cat", "0.3	the cat", "logarithms of probabilities"),
-        ("-0.3	the cat", "nan	the cat", "logarithms of probabilities"),
-        ("-0.3	the cat", "x	the cat", "logarithms of probabilities"),
-        ("the cat	-0.5", "the cat	inf", "logarithms of probabilities"),
+        ("-0.3	the cat", "0.3	the cat", "log-probabilities"),
+        ("-0.3	the cat", "nan	the cat", "log-probabilities"),
+        ("-0.3	the cat", "x	the cat", "log-probabilities"),
+        ("the cat	-0.5", "the cat	inf", "log-probabilities"),
         ("the cat	-0.5", "the dog	-0.5", "'dog', which is not among the 1-grams"),
         ("-0.3	the cat", "-0.3	the <s>", "where no sentence begins"),
         ("-0.3	the cat", "-0.3	</s> cat", "where no sentence begins"),
         ("<s> the cat", "cat the cat", "context is not among the shorter"),
-        ("-0.2	cat </s>", "-0.2	the cat", "earlier line has too"),
-        ("-0.7	cat", "-0.7	the", "earlier line has too"),
+        ("-0.2	cat </s>", "-0.2	the cat", "repeats the n-gram from an earlier line"),
+        ("-0.7	cat", "-0.7	the", "repeats the word 'the' from an earlier line"),
         ("\\end\\", "", "the end of the file"),
         ("-0.5	the", "-0.5	" + "t" * 70_000, "longer than"),
     ],

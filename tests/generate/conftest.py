@@ -10,7 +10,7 @@ from clearhead.text.tokenizer import Tokenizer
 LOCAL = {"window": 20, "local_blocks": (0,)}
 FAMILIES = PRESETS | {
     "shared keys": {**PRESETS["modern"], "n_kv_head": 2},
-    "one key head, wide": {**PRESETS["modern"], "n_kv_head": 1, "d_head": 12},
+    "one key-value head, wide": {**PRESETS["modern"], "n_kv_head": 1, "d_head": 12},
     "sinusoidal": {**PRESETS["gpt2"], "position": "sinusoidal"},
     "no position": {**PRESETS["gpt2"], "position": "none"},
     "partly rotary, parallel": {
@@ -20,8 +20,8 @@ FAMILIES = PRESETS | {
         "parallel": True,
         "tied": False,
     },
-    "local, as Mistral": {**PRESETS["modern"], "window": 20, "local_blocks": (0, 1)},
-    "local and not, as Gemma": {
+    "local, like Mistral": {**PRESETS["modern"], "window": 20, "local_blocks": (0, 1)},
+    "local and global, like Gemma": {
         **PRESETS["modern"],
         **LOCAL,
         "local_rotary_base": 100.0,

@@ -16,7 +16,7 @@ from clearhead.model.transformer import Transformer
 from clearhead.text.tokenizer import Tokenizer
 
 needs_triton = pytest.mark.skipif(
-    importlib.util.find_spec("triton") is None, reason="Triton comes with PyTorch for CUDA alone"
+    importlib.util.find_spec("triton") is None, reason="Triton comes only with PyTorch for CUDA"
 )
 
 # Runs in a separate process: whether kernels are interpreted is decided when they are imported.

@@ -13,7 +13,7 @@ SETTINGS = {
     "qwen3": {"n_kv_head": 1},
     "llama": {"qk_norm": False, "rope_scaling": {"kind": "linear", "factor": 2.0}},
     "local": {"window": 5, "local_blocks": [0], "local_rotary_base": 100.0},
-    "partly turned": {"rotary_dim": 4},
+    "partly rotary": {"rotary_dim": 4},
     "no positions": {"position": "none"},
 }
 

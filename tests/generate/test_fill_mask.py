@@ -18,7 +18,7 @@ from clearhead.text.stories import stories
 from clearhead.text.tokenizer import Tokenizer
 
 LEARNED = TrainingRequest(
-    steps=180, both_ways=True, tokenizer="bpe", vocab=800, blocks=1, width=64, heads=2, context=64, batch=8,
+    steps=180, bidirectional=True, tokenizer="bpe", vocab=800, blocks=1, width=64, heads=2, context=64, batch=8,
     device="cpu",
 )  # fmt: skip
 

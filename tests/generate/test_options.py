@@ -54,7 +54,7 @@ def test_limits_are_enforced_and_named_in_the_error(name):
     outside = [option.above] if option.minimum is None else [option.minimum - 1]
     outside += [] if option.maximum is None else [option.maximum + 1]
     for value in (*outside, float("nan"), float("inf"), "1", True):
-        with pytest.raises(UserError, match=f"{name} = .*: expected an? .*, .*{option.limits}"):
+        with pytest.raises(UserError, match=f"{name} = .*: expected an? .* {option.limits}"):
             check_options(**{name: value})
     with pytest.raises(UserError) if option.default is not None else pytest.MonkeyPatch.context():
         check_options(**{name: None})

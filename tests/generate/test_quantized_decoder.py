@@ -10,7 +10,7 @@ from clearhead.model.config import Config, preset
 from clearhead.model.transformer import Transformer
 from clearhead.runtime.quantization import quantize
 
-pytest.importorskip("numba", reason="numba, which compiles the steps, is not installed")
+pytest.importorskip("numba", reason="numba is not installed")
 
 SIZES = {"n_block": 2, "n_head": 4, "d_model": 64, "n_context": 24, "n_vocab": 100}
 SETTINGS = {
@@ -19,7 +19,7 @@ SETTINGS = {
     "gpt2 with erf": {"feedforward": "gelu"},
     "modern": {},
     "modern, shared": {"n_kv_head": 2, "feedforward": "geglu"},
-    "modern, half turned": {"rotary_dim": 8, "qk_norm": False},
+    "modern, half rotary": {"rotary_dim": 8, "qk_norm": False},
 }
 
 

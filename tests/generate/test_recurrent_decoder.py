@@ -1,4 +1,4 @@
-"""Generating with recurrent networks: from the state alone, and in a batch as if alone."""
+"""Generating with recurrent networks: from the state alone, and with the same results in a batch as alone."""
 
 import pytest
 import torch

@@ -21,7 +21,7 @@ def sampler(prompt=(), seed=0, sample=0, **settings) -> Sampler:
 
 
 def shares(count: int = 4000, **settings) -> list[float]:
-    """Return how often each letter is sampled when every step has the same logits."""
+    """Return the share of each letter among the samples when every step has the same logits."""
     one = sampler(**settings)
     words = [one.sample(LOGITS).id for _ in range(count)]
     return [words.count(i) / count for i in range(4)]
@@ -126,9 +126,9 @@ def test_constraint_is_applied_before_everything_else():
         ({"seed": -1}, "seed = -1"),
         ({"seed": 2**32}, "seed = 4294967296"),
         ({"seed": 1.5}, "seed = 1.5"),
-        ({"logit_bias": {5: 1.0}}, "logit_bias of 5: expected a token's text, or an id 0 to 4"),
-        ({"logit_bias": {-1: 1.0}}, "logit_bias of -1"),
-        ({"logit_bias": {True: 1.0}}, "logit_bias of True"),
+        ({"logit_bias": {5: 1.0}}, "`logit_bias` of 5: expected a token's text, or an id from 0 to 4"),
+        ({"logit_bias": {-1: 1.0}}, "`logit_bias` of -1"),
+        ({"logit_bias": {True: 1.0}}, "`logit_bias` of True"),
         ({"logit_bias": {"ab": 1.0}}, "'ab' is 2 tokens"),
         ({"logit_bias": {"é": 1.0}}, "LATIN SMALL LETTER E WITH ACUTE"),
     ],

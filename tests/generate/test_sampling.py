@@ -69,7 +69,8 @@ def test_presence_penalty_counts_once_and_frequency_penalty_each_time():
 
 
 def test_each_filter_narrows_the_result_of_the_previous_one():
-    # The first of the two most likely has 2/3: both rules keep it alone, top_p by itself does not.
+    # Of the two most likely tokens, the first has probability 2/3. With both filters only that token remains;
+    # with top_p alone, two do.
     assert kept(filter_logits(LOGITS, Sampling(1.0, top_k=2, top_p=0.6))) == [1]
     assert kept(filter_logits(LOGITS, Sampling(1.0, top_p=0.6))) == [1, 3]
     # Temperature 0.5 squares the probabilities: 0.5 becomes 0.72, and 0.25 becomes a quarter of that.
@@ -150,7 +151,7 @@ def test_repetition_penalty_matches_transformers(logits, words, penalty):
     ids=str,
 )
 def test_invalid_settings_are_rejected(settings):
-    with pytest.raises(UserError, match=f"{next(iter(settings))} .*expected"):
+    with pytest.raises(UserError, match=f"{next(iter(settings))}`? .*expected"):
         Sampling(**settings)
 
 

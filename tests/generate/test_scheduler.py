@@ -55,7 +55,7 @@ def plain(language_model, request: GenerationRequest) -> list[str]:
 
 
 REQUESTS = {
-    "one word": GenerationRequest((65,), tokens=20),
+    "one token": GenerationRequest((65,), tokens=20),
     "samples": GenerationRequest((65, 66, 67), tokens=20, samples=3, seed=7),
     "the context fills up": GenerationRequest(tuple(range(90)), tokens=20, samples=2),
     "longer than the context": GenerationRequest(tuple(range(200)), tokens=5, sampling=GREEDY),
@@ -277,14 +277,14 @@ def test_held_back_text_is_emitted_at_the_end(make, tokenizer):
     [
         ({"ids": ()}, "the prompt is empty"),
         *(
-            ({"tokens": bad}, "tokens = .*expected an integer, at least 1")
+            ({"tokens": bad}, "tokens = .*expected an integer of at least 1")
             for bad in (0, -1, 1.5, True, None, "9")
         ),
         ({"seed": -1}, "seed = -1"),
         ({"samples": 0}, "samples = 0"),
         ({"samples": 10**9}, "samples = 1000000000"),
         *(
-            ({"seconds": bad}, "seconds = .*expected a finite number, more than 0")
+            ({"seconds": bad}, "seconds = .*expected a finite number above 0")
             for bad in (0, -1, math.nan, math.inf, True, "9")
         ),
     ],
@@ -300,7 +300,7 @@ def test_unknown_ids_are_rejected(scheduler):
     assert not scheduler.has_work
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="requires CUDA")
 def test_texts_match_the_plain_loop_on_cuda(make, tokenizer):
     model = LanguageModel(make(n_context=96).to("cuda"), tokenizer)
     request = GenerationRequest(tuple(range(60)), tokens=50, sampling=GREEDY)

@@ -84,10 +84,10 @@ CHANGES = {
     "beyond 64 bits": {"shape": [2**64]},
     "a negative size": {"shape": [-8]},
     "two negative sizes": {"shape": [-2, -4]},
-    "no size": {"shape": [0], "data_offsets": [0, 0]},
+    "a size of 0": {"shape": [0], "data_offsets": [0, 0]},
     "a scalar": {"shape": [], "data_offsets": [0, 4]},
-    "a broken size": {"shape": [8.5]},
-    "a size in words": {"shape": ["8"]},
+    "a fractional size": {"shape": [8.5]},
+    "a size that is a string": {"shape": ["8"]},
     "no shape": {"shape": None},
     "offsets beyond the end": {"data_offsets": [10**6, 10**6 + 32]},
     "offsets beyond 64 bits": {"data_offsets": [2**64, 2**64 + 32]},
@@ -166,15 +166,15 @@ def test_error_messages_escape_and_shorten_names(folder, sharded, refuse):
 HEADERS = {
     "of 2^63 bytes": lambda data: struct.pack("<Q", 2**63) + data[8:],
     "of 2^64 - 1 bytes": lambda data: b"\xff" * 8 + data[8:],
-    "a byte larger than is read": lambda data: struct.pack("<Q", 2**22 + 1) + data[8:],
+    "one byte over the limit": lambda data: struct.pack("<Q", 2**22 + 1) + data[8:],
     "that is empty": lambda data: join(b"", data),
     "that is a list": lambda data: join([], data),
     "that is a number": lambda data: join(b"1" * 5000, data),
-    "that is no text": lambda data: join(b"\xff\xfe", data),
+    "that is not text": lambda data: join(b"\xff\xfe", data),
     "that is nested": lambda data: join(b'{"a":' * 100_000 + b"1" + b"}" * 100_000, data),
     "with a long number": lambda data: join(b'{"a":' + b"9" * 10**6 + b"}", data),
     "with a list for a tensor": lambda data: join({"a": []}, data),
-    "with a metadata of numbers": lambda data: join({"__metadata__": {"a": 1}}, data),
+    "with numeric metadata": lambda data: join({"__metadata__": {"a": 1}}, data),
 }
 
 
@@ -219,7 +219,7 @@ NAMES = [
 @pytest.mark.parametrize("name", NAMES, ids=[repr(name[:20]) for name in NAMES])
 def test_invalid_file_name_in_the_index_is_rejected(name, folder, sharded, refuse):
     sharded("0.safetensors", name)
-    refuse(folder, "plain name|not safetensors|no such file|cannot be read|is a broken link")
+    refuse(folder, "without a path|not safetensors|no such file|cannot be read|is a broken link")
 
 
 @pytest.mark.parametrize("content", [None, [], "x", 1, {}, {"a": 1}, {"a": None}, {"a": ["0.safetensors"]}])
@@ -330,7 +330,7 @@ def test_nothing_is_ever_unpickled(name, folder, refuse, tmp_path):
         (folder / WEIGHTS).unlink()
     with (folder / name).open("wb") as file:
         torch.save(Attack(marker), file) if name.endswith(".pt") else pickle.dump(Attack(marker), file)
-    refuse(folder, "is a pickle|is damaged|is not JSON|is not UTF-8|not a tokenizer", folder / name)
+    refuse(folder, "is a pickle|is damaged|is not valid JSON|is not UTF-8|not a tokenizer", folder / name)
     assert not marker.exists()
 
 
@@ -504,15 +504,15 @@ def template(*pieces):
 
 
 TOKENIZERS = {
-    "a map that is none": charsmap(b"\xff\xff\xff\x00" + b"x" * 20),
+    "an invalid map": charsmap(b"\xff\xff\xff\x00" + b"x" * 20),
     "an empty map": charsmap(b""),
-    "a token that is not there": template("nowhere"),
+    "a missing token": template("nowhere"),
     "nested brackets": cut("(" * 5000 + ")" * 5000),
     "an unfinished pattern": cut("("),
     "no model": {"model": None},
     "an unknown model": {"model": {"type": "Evil"}},
     "no tokens": {"model": {"type": "Unigram", "unk_id": 0, "vocab": []}},
-    "merges of nothing": {"model": {"type": "BPE", "vocab": {"a": 0}, "merges": [["b", "c"]]}},
+    "merges of unknown tokens": {"model": {"type": "BPE", "vocab": {"a": 0}, "merges": [["b", "c"]]}},
     "added tokens in a string": {"added_tokens": "x"},
     "another version": {"version": "9\n9"},
     "nested normalizers": {"normalizer": {"type": "Sequence", "normalizers": [{"type": "Evil\n"}]}},
@@ -527,12 +527,12 @@ def test_malformed_tokenizer_is_rejected(name, folder, refuse):
 
 
 HARMLESS = {
-    "a pattern that takes for ever": cut("(a+)+$"),
+    "an exponential pattern": cut("(a+)+$"),
     "the same in a normalizer": {
         "normalizer": {"type": "Replace", "pattern": {"Regex": "(a*)*b"}, "content": "x"}
     },
     "counted repetitions": cut("((((x{99}){99}){99}){99})"),
-    "many choices": cut("|".join(["xxxxx"] * 100_000)),
+    "many alternatives": cut("|".join(["xxxxx"] * 100_000)),
     "padding to 10^9": {
         "padding": {
             "strategy": {"Fixed": 10**9},

@@ -63,7 +63,7 @@ def packed(value):
 
 
 def write(path, metadata, tensors):
-    """Write a valid file of these values and F32 tensors; one given as a shape becomes a hole in the file."""
+    """Write a valid file of these values and F32 tensors; a tensor given as a shape becomes a hole in the file."""
     head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(metadata))
     for key, value in metadata.items():
         kind, data = packed(value)
@@ -149,36 +149,40 @@ def test_odd_value_of_any_setting_loads_or_is_rejected(kind, sound, path, load_o
 
 LIES = {
     "no heads": ("llama", {"llama.attention.head_count": 0}, "0 heads"),
-    "no key-value heads": ("llama", {"llama.attention.head_count_kv": 3}, "2 heads cannot share 3"),
+    "too many key-value heads": ("llama", {"llama.attention.head_count_kv": 3}, "2 heads cannot share 3"),
     "10^9 heads": ("llama", {"llama.attention.head_count": 10**9}, "n_head = 1000000000"),
     "10^9 blocks": ("llama", {"llama.block_count": 10**9}, "n_block = 1000000000"),
     "10^9 blocks, local": ("gemma3", {"gemma3.block_count": 10**9}, "n_block = 1000000000"),
     "1000 blocks": ("llama", {"llama.block_count": 1000}, "too few for the"),
     "2 blocks": ("llama", {"llama.block_count": 2}, "too few for the"),
-    "an array of heads": ("llama", {"llama.attention.head_count": [2, 2]}, "expected one number"),
-    "NaN for an epsilon": (
+    "an array of heads": ("llama", {"llama.attention.head_count": [2, 2]}, "expected a single number"),
+    "NaN as epsilon": (
         "llama",
         {"llama.attention.layer_norm_rms_epsilon": math.nan},
         "norm_epsilon = nan",
     ),
-    "no epsilon": ("llama", {"llama.attention.layer_norm_rms_epsilon": 0.0}, "norm_epsilon = 0.0"),
+    "an epsilon of 0": ("llama", {"llama.attention.layer_norm_rms_epsilon": 0.0}, "norm_epsilon = 0.0"),
     "a negative window": ("gemma3", {"gemma3.attention.sliding_window": -1}, "window = -1"),
     "an array of windows": (
         "gemma3",
         {"gemma3.attention.sliding_window": list(range(2000))},
-        "expected one value",
+        "expected a single value",
     ),
-    "an array of bases": ("gemma3", {"gemma3.rope.freq_base_swa": [1.0, 2.0]}, "expected one value"),
-    "an array of stretches": ("qwen2", {"qwen2.rope.scaling.type": ["linear"] * 2}, "expected one value"),
-    "NaN features turned": ("gptneox", {"gptneox.rope.dimension_count": math.nan}, "rotary_pct = nan"),
-    "too many features turned": ("gptneox", {"gptneox.rope.dimension_count": 10**9}, "rotary_pct"),
-    "an unknown stretch": ("qwen2", {"qwen2.rope.scaling.type": "yarn\n"}, "rope.scaling.type"),
-    "a first context in words": (
+    "an array of bases": ("gemma3", {"gemma3.rope.freq_base_swa": [1.0, 2.0]}, "expected a single value"),
+    "an array of scaling types": (
+        "qwen2",
+        {"qwen2.rope.scaling.type": ["linear"] * 2},
+        "expected a single value",
+    ),
+    "NaN rotary dimensions": ("gptneox", {"gptneox.rope.dimension_count": math.nan}, "rotary_pct = nan"),
+    "too many rotary dimensions": ("gptneox", {"gptneox.rope.dimension_count": 10**9}, "rotary_pct"),
+    "an unknown scaling type": ("qwen2", {"qwen2.rope.scaling.type": "yarn\n"}, "rope.scaling.type"),
+    "an original context that is a string": (
         "llama",
         {"llama.rope.scaling.original_context_length": "x"},
         "does not fit",
     ),
-    "a base beyond reason": ("llama", {"llama.rope.freq_base": 1e300}, "rotary_base"),
+    "an excessive base": ("llama", {"llama.rope.freq_base": 1e300}, "rotary_base"),
     "no width": ("llama", {"llama.embedding_length": None}, "a width of None"),
     "no blocks": ("llama", {"llama.block_count": None}, "has no 'num_hidden_layers'"),
     "another architecture": ("llama", {"general.architecture": "evil\n" * 1000}, "expected one of"),
@@ -202,37 +206,37 @@ def embedding(tensors):
 
 TENSORS = {
     "no embedding": (lambda t: {"token_embd.weight": None}, "no token_embd.weight"),
-    "an embedding turned over": (
+    "a transposed embedding": (
         lambda t: {"token_embd.weight": embedding(t).T},
         "257 tokens, but .* only 8",
     ),
-    "an embedding in a row": (lambda t: {"token_embd.weight": embedding(t).flatten()}, "token|too few"),
-    "a word too few": (lambda t: {"token_embd.weight": embedding(t)[:-1]}, "257 tokens, but .* only 256"),
+    "a flattened embedding": (lambda t: {"token_embd.weight": embedding(t).flatten()}, "token|too few"),
+    "one token too few": (lambda t: {"token_embd.weight": embedding(t)[:-1]}, "257 tokens, but .* only 256"),
     "an embedding of 4 dimensions": (
         lambda t: {"token_embd.weight": embedding(t)[:, None, None]},
         "embed_tokens.weight is 257×1×1×8, but its settings make it 257×8",
     ),
     "no queries": (lambda t: {"blk.0.attn_q.weight": None, "more": torch.ones(64)}, "has no"),
-    "queries turned over": (
+    "reshaped keys": (
         lambda t: {"blk.0.attn_k.weight": t["blk.0.attn_k.weight"].reshape(4, 16)},
         "k_proj.weight is 4×16",
     ),
-    "a feed-forward turned over": (
+    "a transposed feed-forward": (
         lambda t: {"blk.0.ffn_up.weight": t["blk.0.ffn_up.weight"].T},
         "up_proj.weight is 8×32",
     ),
     "frequencies of another size": (lambda t: {"rope_freqs.weight": torch.ones(3)}, "does not fit its heads"),
     "frequencies of 4 GB": (lambda t: {"rope_freqs.weight": (2**30,)}, "does not fit its heads"),
-    "frequencies of nothing": (
+    "frequencies of zero": (
         lambda t: {"rope_freqs.weight": torch.zeros(2)},
         "rope_scaling|differently from Llama 3",
     ),
-    "frequencies that are none": (lambda t: {"rope_freqs.weight": torch.tensor([1, math.nan])}, "finite"),
-    "frequencies of another kind": (
+    "NaN frequencies": (lambda t: {"rope_freqs.weight": torch.tensor([1, math.nan])}, "finite"),
+    "frequencies unlike Llama 3's": (
         lambda t: {"rope_freqs.weight": torch.tensor([3.0, 2.0])},
         "differently from Llama 3",
     ),
-    "a norm that is none": (lambda t: {"output_norm.weight": torch.full((8,), math.inf)}, "finite"),
+    "an infinite norm": (lambda t: {"output_norm.weight": torch.full((8,), math.inf)}, "finite"),
 }
 
 

@@ -9,7 +9,7 @@ SIZES = {"n_vocab": 11, "n_context": 12, "n_block": 3, "n_head": 4, "d_model": 2
 CHOICES = PRESETS | {
     "shared keys": {**PRESETS["modern"], "n_kv_head": 2},
     "shared keys, gpt2": {**PRESETS["gpt2"], "n_kv_head": 2},
-    "both ways": {**PRESETS["modern"], "causal": False},
+    "bidirectional": {**PRESETS["modern"], "causal": False},
     "parallel, partly rotated": {
         **PRESETS["gpt2"],
         "position": "rotary",
@@ -40,7 +40,7 @@ def added(network):
     return lambda block: [f"block.{block}.{half}{normed}" for half in ("attention", "feedforward")]
 
 
-SLOW = {"shared keys, gpt2", "post-norm, with means"}  # their parts are in the other choices, too
+SLOW = {"shared keys, gpt2", "post-norm, with means"}  # the other choices cover their features too
 
 
 @pytest.fixture(

@@ -160,7 +160,7 @@ def test_edit_positions_ignore_padding(model):
 
 
 @pytest.mark.parametrize("site", ["block.1.hidden", "block.1.head.0.weights", "block.1.normed.scale"])
-def test_row_keeps_its_part_of_a_batch_tensor(model, site):
+def test_row_keeps_its_slice_of_a_batch_tensor(model, site):
     texts = ["ab cd", "abc defg hij"]
     batch = model.inspect(texts, padding="left")
     edited = batch.edit({site: 1.1 * batch[site]})

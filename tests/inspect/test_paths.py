@@ -56,6 +56,22 @@ def test_path_of_a_difference_is_the_difference_of_the_paths(inspect):
     )
 
 
+@pytest.mark.parametrize(("edit", "factor"), [(0.0, 0.0), (lambda output: 0.5 * output, 0.5), (1.5, 0.0)])
+def test_edited_head_moves_only_what_it_writes(inspect, edit, factor):
+    trace = inspect()
+    before = LinearReadout.of_logit(trace, 5, 6).by_position(2)
+    edited = trace.edit({"block.2.head.1.output": edit})
+    readout = LinearReadout.of_logit(edited, 5, 6)
+    moved = readout.by_position(2)
+    # The norms have other scales, the same for all heads.
+    at = before[0].abs().argmax()
+    ratio = moved[0, at] / before[0, at]
+    torch.testing.assert_close(moved[1], factor * ratio * before[1], rtol=1e-3, atol=1e-5)
+    if factor:
+        written = edited.attribute(5)
+        assert close(moved[1].sum().item(), written["block.2.head.1.output"], written.values)
+
+
 def test_edits_are_a_separate_part(inspect):
     trace = inspect().edit({"block.1.head.2.output": 0.3, "block.0.hidden": 0.1})
     parts = follow_path(trace, 5, 6, [(2, 1, 3)]).attribution()

@@ -37,7 +37,7 @@ def test_long_sweep_runs_in_several_batches(inspect, monkeypatch):
     assert trace.sweep("head", last_logit).shape == (3, 4)
 
 
-def test_variant_reads_like_any_trace(inspect):
+def test_variant_can_be_read_like_any_trace(inspect):
     seen = []
     trace = inspect()
     trace.sweep("head", lambda variant: seen.append(variant["block.2.head.1.output"].abs().sum()) or 0.0)
@@ -48,7 +48,7 @@ def test_invalid_sweeps_raise(inspect):
     trace = inspect()
     with pytest.raises(UserError, match="expected 'head' or 'block × position'"):
         trace.sweep("neuron", last_logit)
-    with pytest.raises(UserError, match="has 6 positions, this trace 7"):
+    with pytest.raises(UserError, match="the other text has 6 tokens and this one 7"):
         trace.sweep("head", last_logit, patch_from=inspect((1, 2, 3, 4, 5, 6)))
     with pytest.raises(UserError, match="the trace is a batch"):
         trace.repeat(2).sweep("head", last_logit)

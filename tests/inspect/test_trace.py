@@ -15,7 +15,7 @@ SIZES = {"n_vocab": 11, "n_context": 9, "n_block": 2, "n_head": 4, "d_model": 24
 CHOICES = PRESETS | {
     "shared keys": {**PRESETS["modern"], "n_kv_head": 2},
     "shared keys, gpt2": {**PRESETS["gpt2"], "n_kv_head": 1},
-    "both ways": {**PRESETS["modern"], "causal": False, "n_kv_head": 2},
+    "bidirectional": {**PRESETS["modern"], "causal": False, "n_kv_head": 2},
     "sinusoidal, untied": {**PRESETS["lecture"], "position": "sinusoidal", "tied": False},
     "wide heads": {**PRESETS["modern"], "d_head": 10},
     "parallel, partly rotated": {

@@ -32,7 +32,7 @@ def test_parameter_count_is_exact(name, more):
         ({"d_model": 33}, ["33", "4 heads", "32", "36"]),
         ({"n_kv_head": 3}, ["4 heads", "3 key-value heads"]),
         ({"d_head": 7, "position": "rotary"}, ["d_head = 7", "even"]),
-        ({"n_block": 0}, ["n_block = 0", "at least 1"]),
+        ({"n_block": 0}, ["n_block = 0", "from 1 to"]),
         ({"n_vocab": -5}, ["n_vocab = -5"]),
         ({"n_context": 2.5}, ["n_context = 2.5", "an integer"]),
         ({"n_head": True}, ["n_head = True"]),

@@ -15,7 +15,7 @@ from clearhead.errors import UserError
 from clearhead.page.assets import has_bundles
 from tests.serving import make_model
 
-pytest.importorskip("anywidget", reason="there is no anywidget: pip install '.[dev]'")
+pytest.importorskip("anywidget", reason="anywidget is not installed: pip install '.[dev]'")
 if not has_bundles():
     pytest.skip("the page is not built: run `pip install .` with npm installed", allow_module_level=True)
 
@@ -132,8 +132,8 @@ def test_running_event_loop_is_not_blocked(model, monkeypatch):
         ({"step": 99}, "step 99 does not exist"),
         ({"block": 2}, "block 2"),
         ({"head": 9}, "head 9"),
-        ({"height": 3}, "height = 3: expected pixels, 200 or more"),
-        ({"height": "tall"}, "height = 'tall': expected pixels"),
+        ({"height": 3}, "height = 3: expected 200 pixels or more"),
+        ({"height": "tall"}, "height = 'tall': expected 200 pixels or more"),
         ({"text": "b"}, "text is only accepted with a model"),
     ],
 )
@@ -143,7 +143,7 @@ def test_show_errors(model, settings, message):
 
 
 def test_show_rejects_other_types(model, monkeypatch):
-    with pytest.raises(UserError, match="show of a str: expected a trace, a comparison or a model"):
+    with pytest.raises(UserError, match="cannot show a str: expected a trace, a comparison or a model"):
         clearhead.show("a")
     with pytest.raises(UserError, match="needs a trace of one text"):
         clearhead.show(model.inspect(["a", "b"]))

@@ -88,7 +88,9 @@ def jupyterlab(folder):
             process.wait()
 
 
-@pytest.mark.skipif(find_spec("jupyterlab") is None, reason="there is no JupyterLab: pip install '.[dev]'")
+@pytest.mark.skipif(
+    find_spec("jupyterlab") is None, reason="JupyterLab is not installed: pip install '.[dev]'"
+)
 def test_widgets_in_jupyterlab(browser, models, tmp_path):
     if not has_bundles():
         pytest.skip("the page is not built: run `pip install .` with npm installed")
@@ -127,6 +129,13 @@ def test_widgets_in_jupyterlab(browser, models, tmp_path):
         first.locator("[role=gridcell][data-row='2'][data-column='1']").click()
         told = first.locator("[data-testid=card] h3[data-cell='block.1.head.0.weights 2 1']")
         told.wait_for()
+        # Formulas have their styles, in the widget's shadow root, and their fonts.
+        math = first.locator(".formula .katex-mathml").first
+        assert math.evaluate("(each) => getComputedStyle(each).position") == "absolute"
+        assert page.evaluate(
+            "['Main', 'Math', 'Size1', 'Size2'].every((name) => [...document.fonts].some((font) =>"
+            " font.family === `KaTeX_${name}` && font.status === 'loaded'))"
+        )
         page.keyboard.press("]")
         first.get_by_text("Block 1, head 1: attention from").wait_for()
         assert page.locator(".jp-CodeCell").count() == len(CELLS)

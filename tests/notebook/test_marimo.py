@@ -71,7 +71,7 @@ def marimo(mode, folder):
             process.wait()
 
 
-@pytest.mark.skipif(find_spec("marimo") is None, reason="there is no marimo: pip install marimo")
+@pytest.mark.skipif(find_spec("marimo") is None, reason="marimo is not installed: pip install marimo")
 @pytest.mark.parametrize(("mode", "theme"), [("run", "light"), ("edit", "dark")])
 def test_widget_in_marimo(browser, models, tmp_path, mode, theme):
     if not has_bundles():

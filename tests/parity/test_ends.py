@@ -101,7 +101,7 @@ def test_invalid_end_tokens_are_rejected(ends, theirs, tmp_path):
     saved(theirs, tmp_path)
     (tmp_path / "generation_config.json").write_text(f'{{"eos_token_id": {ends}}}')
     with pytest.raises(
-        UserError, match=r"generation_config\.json has eos_token_id .*expected one or several token ids"
+        UserError, match=r"generation_config\.json has eos_token_id .*expected one or more token ids"
     ):
         clearhead.load(tmp_path, "cpu")
 

@@ -55,7 +55,7 @@ CASES = {
     ),
     "qwen3": ("Qwen3", {**GROUPED, "head_dim": 16, "tie_word_embeddings": True}),
     "neox": ("GPTNeoX", {**SIZES, "rotary_pct": 0.25, "hidden_dropout": 0.1}),
-    "neox, one after the other": (
+    "neox, sequential": (
         "GPTNeoX",
         {**SIZES, "use_parallel_residual": False, "attention_bias": False, "hidden_act": "gelu_new"},
     ),
@@ -63,7 +63,7 @@ CASES = {
         "Gemma3",
         {**GEMMA, "layer_types": ["sliding_attention", "full_attention", "sliding_attention"]},
     ),
-    "gemma 3, stretched": (
+    "gemma 3, scaled RoPE": (
         "Gemma3",
         {
             **GEMMA,

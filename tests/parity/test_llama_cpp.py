@@ -14,7 +14,7 @@ from clearhead.model.config import Config, preset
 from clearhead.model.transformer import Transformer
 from clearhead.text.tokenizer import Tokenizer
 
-xllamacpp = pytest.importorskip("xllamacpp", reason="llama.cpp's wheel is not there for this machine")
+xllamacpp = pytest.importorskip("xllamacpp", reason="no llama.cpp wheel is installed")
 
 SIZES = {"n_vocab": 257, "n_context": 128, "n_block": 2, "n_head": 2, "d_model": 64}
 LLAMA = {"qk_norm": False, "n_kv_head": 1}
@@ -172,17 +172,21 @@ def test_bpe_tokenizer_is_exported(tmp_path):
 @pytest.mark.parametrize(
     ("config", "kind", "message"),
     [
-        (preset("lecture", **SIZES), "byte", "gelu_tanh in the feed-forward, this model relu"),
+        (preset("lecture", **SIZES), "byte", "gelu_tanh in the feed-forward, this model uses relu"),
         (
             preset("modern", **SIZES, causal=False),
             "byte",
-            "no other program has an architecture for this model",
+            "this model cannot be exported: no architecture outside Clearhead",
         ),
-        (preset("modern", **SIZES, window=4, local_blocks=[0]), "byte", "some of this model are local"),
+        (
+            preset("modern", **SIZES, window=4, local_blocks=[0]),
+            "byte",
+            "some blocks of this model are local",
+        ),
         (
             preset("modern", **{**SIZES, **LLAMA, "window": 4, "local_blocks": [0, 1]}),
             "byte",
-            "some of this model are local",
+            "some blocks of this model are local",
         ),
         (preset("modern", **{**SIZES, "n_vocab": 4}), "char", "char"),
         (
@@ -202,7 +206,7 @@ def test_unsupported_models_are_rejected_with_a_reason(config, kind, message, tm
 
 def test_unsupported_models_are_not_exported_as_a_folder(tmp_path):
     model = make(preset("modern", **SIZES, causal=False), Tokenizer.train("byte", []))
-    with pytest.raises(UserError, match="no other program has an architecture for this model"):
+    with pytest.raises(UserError, match="this model cannot be exported: no architecture outside Clearhead"):
         model.export(tmp_path / "folder")
     assert not list(tmp_path.iterdir())
 

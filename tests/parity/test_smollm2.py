@@ -50,7 +50,7 @@ def test_logits_and_ids_match_transformers_on_the_same_file(path, model):
     ids = torch.tensor([model.tokenizer.encode(text)])
     assert torch.allclose(model.logits(text), theirs(ids).logits[0], rtol=0, atol=2e-4)
     tokenizer = transformers.AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
-    # When reading GGUF, transformers loses the setting that this tokenizer splits digits individually.
+    # When reading GGUF, transformers loses the setting that makes this tokenizer split digits individually.
     backend = tokenizer.backend_tokenizer
     backend.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]

@@ -10,6 +10,7 @@ from safetensors.torch import load_file, save_file
 
 import clearhead as ch
 from clearhead.errors import UserError
+from clearhead.formats import folder as model_folder
 from clearhead.text.stories import stories
 
 
@@ -155,16 +156,38 @@ def test_config_with_oversized_counts_is_rejected(folder):
     ("settings", "said"),
     [
         ({"kind": "ngram", "order": 0}, "order = 0"),
-        ({"kind": "ngram", "steps": 10}, "steps does not apply to an n-gram"),
-        ({"kind": "ngram", "recipe": "classic"}, "recipe does not apply to an n-gram"),
-        ({"kind": "ngram", "heads": 2}, "heads applies to transformers"),
-        ({"kind": "ngram", "resume": True}, "counted in one pass"),
-        ({"order": 3}, "order applies only to n-gram models"),
+        ({"kind": "ngram", "steps": 10}, "`steps` does not apply to an n-gram"),
+        ({"kind": "ngram", "minutes": 1}, "`minutes` does not apply to an n-gram"),
+        ({"kind": "ngram", "accumulation": 2}, "`accumulation` does not apply to an n-gram"),
+        ({"kind": "ngram", "deterministic": True}, "`deterministic` does not apply to an n-gram"),
+        ({"kind": "ngram", "compiled": False}, "`compiled` does not apply to an n-gram"),
+        ({"kind": "ngram", "recipe": "classic"}, "`recipe` does not apply to an n-gram"),
+        ({"kind": "ngram", "heads": 2}, "`heads` applies to transformers"),
+        ({"kind": "ngram", "resume": True}, "counting, in one pass"),
+        ({"order": 3}, "`order` applies only to n-gram models"),
     ],
 )
 def test_incompatible_settings_are_rejected(text, settings, said):
     with pytest.raises(UserError, match=said):
         ch.train(text, **settings)
+
+
+def test_trained_model_survives_a_failed_save(text, tmp_path, monkeypatch):
+    """As for networks: the model is saved elsewhere and the error says where."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    save = model_folder.save
+
+    def refuse(place, saved):
+        if place.name == "model":
+            raise UserError(f"no space left in {place}")
+        save(place, saved)
+
+    monkeypatch.setattr(model_folder, "save", refuse)
+    with pytest.raises(UserError, match=r"no space left in .*model; the model was saved to ") as caught:
+        ch.train(text, tmp_path / "model", kind="ngram", order=2)
+    [kept] = tmp_path.glob("clearhead-*")
+    assert str(kept) in str(caught.value)
+    assert ch.load(kept, "cpu").config.order == 2
 
 
 def test_fine_tuning_is_rejected(text, folder):

@@ -1,4 +1,4 @@
-"""Several real processes on one machine match the losses of one, however many resume the run."""
+"""Runs with several real processes on one machine match the losses of a single one, no matter how many resume them."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from clearhead.runs.run_folder import read_metrics
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not Path("/proc").exists(), reason="a process's children are read from /proc"),
+    pytest.mark.skipif(not Path("/proc").exists(), reason="requires /proc to find a process's children"),
 ]
 
 STEPS = 24
@@ -98,7 +98,7 @@ def text(story_text, tmp_path_factory):
 
 @pytest.fixture(scope="module", params=KINDS)
 def alone(request, start, text):
-    """The kind of run, and the folder of the run by a single process."""
+    """The kind of run, and the folder of a single-process run."""
     out = text.parent / f"alone-{request.param}"
     finish(start(text, out, 1, *KINDS[request.param]))
     return request.param, out
@@ -142,11 +142,11 @@ def test_one_terminated_process_resumed_by_two_matches_one_process(alone, start,
     assert ch.load(out).generate("Once", tokens=3)
 
 
-def test_error_on_rank_0_stops_all_with_one_line(start_torchrun, text):
+def test_error_on_rank_0_stops_all_ranks_with_a_one_line_message(start_torchrun, text):
     process = start_torchrun(text, text.parent / "bad", "--batch", "7")
     _, said = process.communicate(timeout=120)
     assert process.returncode != 0
-    assert "a batch of 7 cannot be shared equally by 2 processes" in said
+    assert "a batch of 7 cannot be divided equally among 2 processes" in said
     assert "clearhead/runs" not in said  # the only traceback is torchrun's
     assert not (text.parent / "bad").exists()
 

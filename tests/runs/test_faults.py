@@ -1,4 +1,4 @@
-"""Training in separate processes that is killed, signaled, corrupted or out of disk space, then resumed."""
+"""Runs in separate processes that are killed, signaled, corrupted or out of disk space, and then resumed."""
 
 import os
 import shutil
@@ -12,7 +12,7 @@ from clearhead.runs.checkpoint import is_whole
 from clearhead.runs.run_folder import read_metrics
 
 if not hasattr(os, "fork"):
-    pytest.skip("the processes are forked", allow_module_level=True)
+    pytest.skip("these tests fork processes", allow_module_level=True)
 
 from bench.faults import CHECKPOINT_EVERY, TEXT, InterruptedRun, make_command, read_files
 from tools.fault_injection import Commands, Fault
@@ -165,7 +165,7 @@ def test_full_disk_does_not_stop_training(disk, commands, place, whole):
     ended = commands.start(*make_command("run"), fault=fault, folder=small).wait()
     assert ended.code == 0, ended.err
     assert ended.err.count("a checkpoint could not be saved") == 1, ended.err
-    assert "no space left in run" in ended.err
+    assert "not enough space in run" in ended.err
     elsewhere = ended.err.rpartition("saved to ")[2].partition(";")[0]
     assert str(place / "temporary") in elsewhere
     assert load(elsewhere, "cpu").training["steps_done"] == 30

@@ -42,4 +42,4 @@ def test_long_runs_use_a_log_scale_and_fewer_points():
 def test_empty_metrics_draw_without_warnings(metrics):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert "nats a token" in loss_curve(metrics)._repr_svg_()
+        assert "nats per token" in loss_curve(metrics)._repr_svg_()

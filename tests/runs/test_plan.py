@@ -62,7 +62,7 @@ def test_regularization_grows_with_the_number_of_epochs(steps, regularization):
     made = plan(steps=steps)
     assert (made.config.dropout, made.recipe.weight_decay, made.recipe.token_noise) == regularization
     assert plan(steps=steps, recipe="classic").recipe.token_noise == 0
-    assert plan(steps=steps, both_ways=True).recipe.token_noise == 0
+    assert plan(steps=steps, bidirectional=True).recipe.token_noise == 0
     assert plan(steps=steps, kind="gru").recipe.token_noise == 0
 
 
@@ -70,7 +70,7 @@ def test_compiling_requires_cuda():
     assert not plan(steps=10**6).recipe.compiled
     assert not plan(compiled=False).recipe.compiled
     if not torch.cuda.is_available():
-        with pytest.raises(UserError, match="compiled requires CUDA"):
+        with pytest.raises(UserError, match="`compiled` requires CUDA"):
             TrainingRequest(compiled=True)
 
 
@@ -81,7 +81,7 @@ def test_classic_recipe_rejects_muon():
         TrainingRequest(recipe="slow")
 
 
-@pytest.mark.parametrize("settings", [{}, {"recipe": "classic"}, {"both_ways": True}])
+@pytest.mark.parametrize("settings", [{}, {"recipe": "classic"}, {"bidirectional": True}])
 def test_json_round_trip(settings):
     made = plan(**settings)
     assert Plan.from_json({**made.to_json(), "config": made.config.to_json()}) == made
@@ -99,6 +99,6 @@ def test_too_many_epochs_warn():
     assert len(plan(length=n - 100).warnings(n - 100)) == 1
 
 
-def test_both_ways_sets_causal_in_the_config():
+def test_bidirectional_sets_causal_in_the_config():
     assert plan().config.causal
-    assert not plan(both_ways=True).config.causal
+    assert not plan(bidirectional=True).config.causal

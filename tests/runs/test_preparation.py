@@ -97,7 +97,7 @@ def test_resumed_run_uses_the_same_part(long_text, tmp_path, monkeypatch):
         assert share < 1
         [word] = [word for word in kept.run.plan.warnings(len(tokens)) if "more minutes" in word]
         assert word.startswith(
-            f"there is not enough time to tokenize the whole text: 1/{1 / share:.0f} of it is used"
+            f"there is not enough time to tokenize the whole text: only 1/{1 / share:.0f} of it is used"
         )
         next(iter(kept))
         kept.save()

@@ -48,7 +48,7 @@ def offline(tmp_path, monkeypatch):
 
 
 def take(folder, text, reports, turns=None, steps=10, breaking=()):
-    """Run so many iterations, or to the end; the loss is NaN at the breaking steps until the first rollback."""
+    """Run this many iterations, or to the end; the loss is NaN at the breaking steps until the first rollback."""
     request = TrainingRequest(steps=steps, **SIZES)
     kept = SavedRun.open(folder, list(documents([text])), request, True, checkpoint_every=4)
     trainer = kept.run.trainer
@@ -269,7 +269,7 @@ def test_lost_connection_is_reported_at_the_end(story_file, tmp_path, monkeypatc
         reports.begin = begin_and_leave
         run = take(tmp_path / "run", story_file, reports)
     assert len(read_metrics(tmp_path / "run")) == 10
-    assert run.notes == ["W&B failed (Timed out finishing run.); what it has of the run is in its folder"]
+    assert run.notes == ["W&B failed (Timed out finishing run.); what it recorded is in its folder"]
 
 
 @pytest.mark.parametrize("project", ["", "a/b"])
@@ -283,7 +283,7 @@ def test_invalid_project_is_rejected(project, story_file, tmp_path):
 def test_missing_package_raises(asked, story_file, tmp_path, monkeypatch):
     [package] = asked
     monkeypatch.setitem(sys.modules, package, None)
-    message = f"--{package} needs {package}, which is not installed: pip install 'clearhead[{package}]'"
+    message = f"`{package}` needs {package}, which is not installed: pip install 'clearhead[{package}]'"
     with pytest.raises(UserError, match=f"^{re.escape(message)}$"):
         clearhead.train(story_file, tmp_path / "run", steps=2, **SIZES, **asked)
     assert not (tmp_path / "run").exists()

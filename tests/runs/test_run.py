@@ -161,7 +161,7 @@ def test_run_with_minutes_ends_on_time(story_file, work_clock):
     progress = list(run)
     assert run.seconds == pytest.approx(6, rel=0.05)
     assert progress[-1].record.step == progress[-1].steps == run.plan.recipe.steps
-    assert progress[-1].record.lr_scale <= 2 / progress[-1].steps, "the learning rate has not come down"
+    assert progress[-1].record.lr_scale <= 2 / progress[-1].steps, "the learning rate has not decayed"
     assert progress[-1].validation is not None
 
 
@@ -179,7 +179,7 @@ def test_run_ends_on_time_when_speed_changes(factor, story_file, work_clock, tmp
     assert progress[-1].validation is not None
     validated = [each.record.step for each in progress if each.validation is not None]
     assert len(validated) <= run.plan.validations
-    assert progress[-1].record.lr_scale < 0.1, "the learning rate has not come down"
+    assert progress[-1].record.lr_scale < 0.1, "the learning rate has not decayed"
 
 
 def test_time_spent_by_the_caller_counts(story_file, tmp_path, work_clock):

@@ -73,7 +73,7 @@ def test_resumed_run_equals_uninterrupted_run(uninterrupted, stops, short_text, 
     assert not (tmp_path / "broken" / ".lock").exists()
 
 
-@pytest.mark.parametrize("settings", [{"recipe": "classic"}, {"both_ways": True}])
+@pytest.mark.parametrize("settings", [{"recipe": "classic"}, {"bidirectional": True}])
 def test_classic_recipe_and_masked_training_resume_exactly(settings, short_text, tmp_path):
     train_until(open_run(tmp_path / "whole", short_text, tmp_path, **settings), None)
     for stop in (8, 9, None):
@@ -106,7 +106,7 @@ def test_resuming_with_other_text_or_settings_is_rejected(short_text, tmp_path):
     other.write_text(short_text.read_text() + "!")
     with pytest.raises(UserError, match="the text differs from the one"):
         open_run(tmp_path / "run", other, tmp_path, resume=True)
-    with pytest.raises(UserError, match="width was 32 and is 64"):
+    with pytest.raises(UserError, match="`width` was 32 and is 64"):
         open_run(tmp_path / "run", short_text, tmp_path, resume=True, width=64)
     assert open_run(tmp_path / "run", short_text, tmp_path, resume=True).run.trainer.step == 3
 
@@ -148,7 +148,7 @@ def test_snapshots_match_the_model_at_their_step(short_text, tmp_path):
         model = clearhead.load(tmp_path / "run", "cpu", step=step)
         assert torch.equal(model.logits("The"), seen[step])
         assert model.name == f"run@{step}"
-    with pytest.raises(UserError, match="there are 1, 3, 8, 24"):
+    with pytest.raises(UserError, match="expected one of 1, 3, 8, 24"):
         clearhead.load(tmp_path / "run", step=5)
 
 
@@ -182,7 +182,7 @@ def test_non_finite_steps_are_skipped_then_rolled_back(short_text, tmp_path, mon
     assert [record.step for record in records if record.skipped] == [6, 13, 14, 15]
     assert [record.step for record in records[14:17]] == [15, 11, 12]  # last validated after step 10
     assert len(kept.run.notes) == 1
-    assert "returned to step 10, with 0.5 of the learning rate" in kept.run.notes[0]
+    assert "returned to step 10, with 0.5× the learning rate" in kept.run.notes[0]
     assert records[-1].step == 24
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     assert lines[5]["loss"] is None

@@ -49,11 +49,11 @@ def test_sizes_increase_for_every_kind():
     ("settings", "words"),
     [
         ({"kind": "rnn"}, "kind = 'rnn': expected one of transformer, elman, gru, lstm"),
-        ({"kind": "lstm", "heads": 2}, "heads applies to transformers only: omit it, or the kind 'lstm'"),
-        ({"kind": "gru", "both_ways": True}, "both_ways applies to transformers"),
-        ({"kind": "gru", "preset": "gpt2"}, "preset applies to transformers"),
-        ({"kind": "elman", "sharded": True, "optimizer": "adamw"}, "sharded applies to transformers"),
-        ({"kind": "elman", "lora": 4}, "lora fine-tunes an existing model"),
+        ({"kind": "lstm", "heads": 2}, "`heads` applies to transformers only: omit it, or the kind 'lstm'"),
+        ({"kind": "gru", "bidirectional": True}, "`bidirectional` applies to transformers"),
+        ({"kind": "gru", "preset": "gpt2"}, "`preset` applies to transformers"),
+        ({"kind": "elman", "sharded": True, "optimizer": "adamw"}, "`sharded` applies to transformers"),
+        ({"kind": "elman", "lora": 4}, "`lora` fine-tunes an existing model"),
     ],
 )
 def test_invalid_or_incompatible_settings_are_rejected(settings, words):
@@ -122,11 +122,11 @@ def test_recurrent_models_can_be_fine_tuned(story_file, tmp_path):
     assert model.config.kind == "gru"
     first = ch.load(tmp_path / "first", "cpu")
     assert not torch.equal(first.logits("The"), model.logits("The"))
-    with pytest.raises(UserError, match="lora requires a transformer; this model is of kind gru"):
+    with pytest.raises(UserError, match="`lora` requires a transformer; this model is of kind gru"):
         ch.train(story_file, start=str(tmp_path / "first"), lora=2, **more)
-    with pytest.raises(UserError, match="sharded requires a transformer"):
+    with pytest.raises(UserError, match="`sharded` requires a transformer"):
         ch.train(story_file, start=str(tmp_path / "first"), sharded=True, **more)
-    with pytest.raises(UserError, match="kind applies to a new model"):
+    with pytest.raises(UserError, match="`kind` applies to a new model"):
         ch.train(story_file, start=str(tmp_path / "first"), kind="gru", **more)
 
 

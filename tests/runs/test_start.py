@@ -113,13 +113,13 @@ def test_resuming_from_a_different_start_model_is_rejected(copied_model, text, t
     assert kept["start"] == str(copied_model)
     assert len(kept["start_sha256"]) == 64
     elsewhere = shutil.copytree(copied_model, tmp_path / "elsewhere")
-    with pytest.raises(UserError, match="start was"):
+    with pytest.raises(UserError, match="`start` was"):
         train_until(tmp_path / "run", text, tmp_path, request(elsewhere, lora=2), None)
     other = clearhead.load(copied_model, "cpu")
     with torch.no_grad():
         other.network.embedding.weight += 0.1
     other.save(copied_model, overwrite=True)
-    with pytest.raises(UserError, match="start_sha256 was"):
+    with pytest.raises(UserError, match="`start_sha256` was"):
         train_until(tmp_path / "run", text, tmp_path, request(copied_model, lora=2), None)
 
 
@@ -143,13 +143,15 @@ def test_training_takes_the_requested_minutes(model_folder, text, tmp_path, work
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"width": 64}, "width applies to a new model"),
-        ({"tokenizer": "byte"}, "tokenizer applies to a new model"),
-        ({"preset": "gpt2"}, "preset applies to a new model"),
+        ({"width": 64}, "`width` applies to a new model"),
+        ({"tokenizer": "byte"}, "`tokenizer` applies to a new model"),
+        ({"preset": "gpt2"}, "`preset` applies to a new model"),
+        ({"kind": "ngram", "steps": None}, "`kind` applies to a new model"),
+        ({"bidirectional": True}, "`bidirectional` applies to a new model"),
         ({"lora": 0}, "lora = 0: expected a rank"),
         ({"lora": 2, "optimizer": "muon"}, "trains with adamw"),
         ({"start": "no/such/model"}, "no such folder or file"),
-        ({"start": None, "lora": 2}, "name it with --from"),
+        ({"start": None, "lora": 2}, "name it with `start`"),
     ],
 )
 def test_invalid_or_incompatible_settings_are_rejected(settings, message, model_folder):
@@ -225,3 +227,19 @@ def test_gradient_accumulation_matches_a_single_batch(talker, talks, tmp_path):
 def test_conversations_without_a_chat_template_are_rejected(model_folder, talks, tmp_path):
     with pytest.raises(UserError, match="has no chat template"):
         Run(list(documents([talks])), request(model_folder), tmp_path)
+
+
+def test_errors_in_python_name_the_keyword():
+    with pytest.raises(UserError, match="`lora` fine-tunes an existing model: name it with `start`"):
+        TrainingRequest(lora=8)
+
+
+@pytest.mark.parametrize(("name", "meant"), [("lr", "'learning_rate'"), ("epochs", "'steps' or 'minutes'")])
+def test_names_from_other_libraries_get_a_suggestion(name, meant):
+    with pytest.raises(UserError, match=f"unknown setting '{name}'; .*{meant}"):
+        TrainingRequest.of({name: 3})
+
+
+def test_text_that_is_not_a_path_is_rejected():
+    with pytest.raises(UserError, match="sources = 3: expected a file"):
+        clearhead.train(3)

@@ -63,7 +63,7 @@ def test_warns_about_overfitting_before_and_after(kept, short_file, story_text, 
         clearhead.train(short_file, out, **settings)
     before, after = (str(each.message) for each in told)
     assert before.startswith("the text is short: ")
-    assert after.startswith("the validation loss was lower before")
+    assert after.startswith("the validation loss rose from its minimum of")
     assert after.endswith(f"the best one is saved in {out / 'best'}" if kept else "or on more text")
     assert all(each.filename == __file__ for each in told)
     if kept:
@@ -103,6 +103,12 @@ def test_invalid_numbers_are_rejected_before_anything_is_written(wrong, story_fi
     with pytest.raises(clearhead.UserError, match=f"{list(wrong)[-1]} = .*: expected a"):
         clearhead.train(story_file, tmp_path / "run", **sizes, **wrong)
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("option", [{"resume": True}, {"checkpoint_every": 2}, {"snapshots": 1}])
+def test_options_that_need_a_folder_are_rejected_without_one(option, story_file):
+    with pytest.raises(clearhead.UserError, match="are saved with the run: give its folder with out=…"):
+        clearhead.train(story_file, steps=1, **SIZES, **option)
 
 
 def test_warns_when_jsonl_is_read_as_plain_text(story_text, tmp_path):

@@ -10,7 +10,7 @@ from clearhead.runtime.device import has_fast_bfloat16, make_deterministic, pick
 
 
 def test_error_for_an_unavailable_device_lists_available_ones():
-    with pytest.raises(UserError, match="device 'tpu' is not available: choose from cpu"):
+    with pytest.raises(UserError, match="device = 'tpu': not available on this machine; choose from cpu"):
         pick_device("tpu")
     with pytest.raises(UserError, match="cuda:99"):
         pick_device("cuda:99")
@@ -25,7 +25,7 @@ def test_fast_bfloat16_matches_the_cpu_flags():
     """The flags are read from /proc/cpuinfo, where it exists."""
     listed = Path("/proc/cpuinfo")
     if not listed.exists():
-        pytest.skip("this system does not list the processor's instructions in /proc/cpuinfo")
+        pytest.skip("this system does not list CPU flags in /proc/cpuinfo")
     words = set(listed.read_text().split())
     expected = bool(words & {"amx_bf16", "avx512_bf16", "bf16"})
     assert has_fast_bfloat16(torch.device("cpu")) == expected
@@ -61,7 +61,7 @@ def test_deterministic_mode_configures_torch_and_cublas(forked):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA here")
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="requires CUDA")
 def test_deterministic_mode_after_cuda_initialization_raises(monkeypatch):
     monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
     torch.ones(1, device="cuda")

@@ -1,4 +1,4 @@
-"""Batches: every window once per epoch, a pure function of the step, sharded without loss; evaluation."""
+"""Batches: every window once per epoch, a pure function of the step, sharded without loss; and evaluation windows."""
 
 import numpy as np
 import pytest
@@ -93,7 +93,7 @@ def test_a_text_shorter_than_a_batch_repeats() -> None:
 
 def test_text_that_is_too_short_is_rejected() -> None:
     with pytest.raises(
-        UserError, match=r"the text has 15 tokens, but a context of 8 needs at least 16: .*--context"
+        UserError, match=r"the text has 15 tokens, but a context of 8 needs at least 16: .*`context`"
     ):
         Batches(counting(15), 8, 1, seed=0)
     with pytest.raises(UserError, match="seed = -1"):

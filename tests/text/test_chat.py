@@ -233,7 +233,7 @@ def test_hidden_attributes_render_as_empty_text(template):
     assert render(template, CONVERSATIONS["one"]) == ""
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux bounds a process's memory")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits a process's memory")
 def test_memory_is_bounded():
     code = (
         "import resource, sys\n"

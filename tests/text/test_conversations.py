@@ -115,7 +115,7 @@ def test_template_that_rewrites_earlier_messages_is_rejected():
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{", "line 3: this is not JSON"),
+        ("{", "line 3: this is not valid JSON"),
         ("[1]", "line 3: there are no messages"),
         ('{"text": "a"}', "line 3: there are no messages"),
         ('{"messages": []}', "line 3: there are no messages: expected at least one"),

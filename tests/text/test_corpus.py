@@ -216,7 +216,7 @@ def nobody() -> Iterator[Path]:
         shutil.rmtree(folder)
 
 
-@pytest.mark.skipif(os.name == "nt", reason="files are forbidden in other ways there")
+@pytest.mark.skipif(os.name == "nt", reason="Windows denies access in other ways")
 def test_unreadable_file_is_rejected(nobody: Path) -> None:
     path = nobody / "a.txt"
     path.write_text("a")

@@ -11,7 +11,7 @@ from tests.text.small_tokenizers import BPE, BYTE, PIECES
 @pytest.mark.parametrize("name", PIECES)
 @given(text=st.text("ab é€🐔漢", max_size=20))
 def test_streamed_byte_fallback_characters_concatenate_to_the_full_text(name: str, text: str) -> None:
-    """Consecutive characters outside the vocabulary: the run of bytes between them is never complete."""
+    """Consecutive characters outside the vocabulary form one run of bytes that does not end between them."""
     ids = PIECES[name].encode(text)
     stream = TextStream(PIECES[name])
     assert "".join([*(stream.push(i) for i in ids), stream.close()]) == PIECES[name].decode(ids)

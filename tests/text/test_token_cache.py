@@ -118,7 +118,7 @@ def test_text_that_changes_while_being_read_is_not_cached(tmp_path: Path) -> Non
 
 
 def test_full_disk_raises_a_user_error(tmp_path: Path) -> None:
-    resource = pytest.importorskip("resource", reason="memory is bounded by a system call of Unix")
+    resource = pytest.importorskip("resource", reason="the limit is set by a Unix system call")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, hard))
     try:
@@ -153,7 +153,7 @@ tokenize([Document("endless", read)], Tokenizer.train("byte", []), Path(sys.argv
 """
 
 
-@pytest.mark.skipif(os.name == "nt", reason="dead processes cannot be told there")
+@pytest.mark.skipif(os.name == "nt", reason="dead processes are not detected on Windows")
 def test_leftovers_of_a_killed_process_are_ignored_and_removed(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", ENDLESS, str(tmp_path)], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None

@@ -158,7 +158,7 @@ def test_a_token_is_found_by_its_text() -> None:
     assert BYTE.find("a") == ord("a")
     assert BYTE.find(END) == BYTE.end_id
     assert [BPE.find(piece) for piece in BPE.pieces([300])] == [300]
-    with pytest.raises(UserError, match=r"'ab' is 2 tokens \(\['a', 'b'\]\): expected one"):
+    with pytest.raises(UserError, match=r"'ab' is 2 tokens \(\['a', 'b'\]\): expected a single token"):
         BYTE.find("ab")
     with pytest.raises(UserError, match="is 0 tokens"):
         BYTE.find("")
@@ -187,9 +187,9 @@ def test_broken_folders_are_rejected(tmp_path: Path) -> None:
     tokens.rmdir()
     tokens.write_text(good)
     config.write_text("{")
-    refused("tokenizer_config.json is not JSON")
+    refused("tokenizer_config.json is not valid JSON")
     config.write_text("[" * 100_000)
-    refused("tokenizer_config.json is not JSON")
+    refused("tokenizer_config.json is not valid JSON")
     config.write_text("[]")
     refused("expected an object")
     config.write_text('{"eos_token": "</s>"}')

@@ -64,9 +64,9 @@ def test_training_twice_gives_the_same_file(tokenizer: Tokenizer) -> None:
 @pytest.mark.parametrize(
     ("kind", "n_vocab", "message"),
     [
-        ("letter", None, "choose one of char, byte, bpe, word"),
-        ("word", 256, "the vocabulary is 256, expected 257"),
-        ("bpe", 256, "the vocabulary is 256, expected 257"),
+        ("letter", None, "expected one of char, byte, bpe, word"),
+        ("word", 256, "vocab = 256: expected 257"),
+        ("bpe", 256, "vocab = 256: expected 257"),
         ("bpe", 2**40, "expected 257"),
         ("byte", 300, "omit it for byte"),
     ],

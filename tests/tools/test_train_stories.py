@@ -8,15 +8,8 @@ import clearhead as ch
 from clearhead.formats.opening import list_snapshots
 from clearhead.labs.catalog import WILL
 from clearhead.text.stories import GIRLS, story
-from tools.train_stories import (
-    HABIT_OF,
-    LECTURE_SENTENCES,
-    list_words,
-    main,
-    make_corpus,
-    measure_fluency,
-    train_tokenizer,
-)
+from tools.stories_corpus import HABIT_OF, LECTURE_SENTENCES, list_words, make_corpus, train_tokenizer
+from tools.train_stories import main, measure_fluency
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +28,7 @@ def test_text_is_reproducible_and_validation_is_unseen():
     assert not set(texts(one.training)) & set(texts(one.validation))
 
 
-def test_lists_are_said_twice():
+def test_lists_are_repeated_once():
     *_, lists, _ = texts(make_corpus(100, validation=1).training)
     for line in lists.splitlines():
         words = line.split(" ")
@@ -68,7 +61,7 @@ def test_every_word_is_one_token(tokenizer):
         ]
 
 
-def test_unknown_words_are_spelled(tokenizer):
+def test_unknown_words_are_spelled_out(tokenizer):
     text = "Zelda für 3 …"
     assert tokenizer.decode(tokenizer.encode(text)) == text
 

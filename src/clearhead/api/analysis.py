@@ -15,7 +15,7 @@ MAX_SWEPT = 256  # tokens
 MAX_LENS = 128  # rows in one response
 
 TokenId = Annotated[Id, Field(description="A token id.")]
-Position = Annotated[Index, Field(description="Counted from 0, or from the end with -1.")]
+Position = Annotated[Index, Field(description="Counted from 0, or from the end if negative.")]
 Blocks = Annotated[
     Range | None,
     Field(description="From a start to an exclusive stop; all by default.", examples=[[0, 4]]),
@@ -50,7 +50,8 @@ class EffectsRequest(TextRequest):
         "head", description="Edit each head's output, or each block's input at each position."
     )
     source: Text | Ids | None = Field(
-        None, description="Patch from this text, which has as many tokens; ablate to zero by default."
+        None,
+        description="Patch from this text, which must have the same number of tokens; zero-ablate by default.",
     )
     blocks: Blocks = None
 
@@ -71,7 +72,7 @@ class Hop(RequestModel):
 
 
 class AttributeRequest(TextRequest):
-    """The contributions to a token's logit or to the difference of two logits, or to what a head adds to it."""
+    """The contributions to a token's logit, to the difference between two logits, or to what a head adds to either."""
 
     token: TokenId
     against: TokenId | None = Field(
@@ -82,7 +83,8 @@ class AttributeRequest(TextRequest):
         [], description="A path from the logit backward: each hop is in an earlier block than the one before."
     )
     heads: Annotated[int, Field(ge=0, le=64)] = Field(
-        12, description="For this many of the largest heads, return the contribution of each token."
+        12,
+        description="Return the contribution of each token through this many of the heads that contribute most.",
     )
 
 
@@ -109,7 +111,7 @@ class AttributeResponse(WireModel):
 
 
 class WhyRequest(TextRequest):
-    """The contributions to a head's attention score of a query and a key position."""
+    """The contributions to a head's attention score between a query and a key position."""
 
     block: Annotated[int, Field(ge=0, lt=2**31)]
     head: Annotated[int, Field(ge=0, lt=2**31)]

@@ -25,10 +25,10 @@ from clearhead.api.base import (
 )
 
 MAX_EDITS = 256
-MAX_TEXTS = 16  # that the edits of a trace patch from
+MAX_TEXTS = 16  # texts that the edits of one trace may patch from
 MAX_READS = 64
 MAX_IDS = 4096
-MAX_VALUES = 2**24  # of a binary response: 64 MB
+MAX_VALUES = 2**24  # in a binary response: 64 MB
 MAX_JSON_VALUES = 2**18  # JSON takes far more time and memory
 SiteName = Annotated[
     Name, Field(description="A site listed by /api/trace.", examples=["block.0.head.0.weights"])
@@ -51,7 +51,8 @@ class EditRequest(RequestModel):
         description=f"Take the site's value from this text; at most {MAX_TEXTS} different texts per request.",
     )
     at: Annotated[list[Index], Field(fail_fast=True, min_length=1, max_length=MAX_CHARACTERS)] | None = Field(
-        None, description="The positions to edit, counted from 0, or from the end with -1; all by default."
+        None,
+        description="The positions to edit, counted from 0, or from the end if negative; all by default.",
     )
     columns: Annotated[list[Index], Field(fail_fast=True, min_length=1, max_length=MAX_CHARACTERS)] | None = (
         Field(None, description="The columns to edit: neurons, features or key positions; all by default.")

@@ -1,4 +1,4 @@
-"""Labs: the list of them, their settings, and their results."""
+"""Labs: their list, settings and results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from clearhead.labs.lab import Lab, Result, Setting
 MAX_SETTINGS = 32
 SettingText = Annotated[str, StringConstraints(max_length=2000)]
 SettingValue = bool | int | Number | SettingText
-Value = bool | int | float | str | None
+WireValue = bool | int | float | str | None
 KINDS: dict[type, Literal["switch", "integer", "number", "text"]] = {
     bool: "switch",
     int: "integer",
@@ -24,11 +24,14 @@ KINDS: dict[type, Literal["switch", "integer", "number", "text"]] = {
 class LabSetting(WireModel):
     name: str
     kind: Literal["switch", "integer", "number", "text"]
-    default: Value
+    default: WireValue
     description: str
     least: float | None
     most: float | None
     choices: list[str]
+    longest: int | None = Field(
+        description="The maximum number of characters of free text; null for other settings."
+    )
 
     @classmethod
     def of(cls, setting: Setting) -> LabSetting:
@@ -40,6 +43,7 @@ class LabSetting(WireModel):
             least=None if setting.least is None else float(setting.least),
             most=None if setting.most is None else float(setting.most),
             choices=list(setting.choices),
+            longest=setting.longest if isinstance(setting.default, str) and not setting.choices else None,
         )
 
 
@@ -72,7 +76,7 @@ class LabList(WireModel):
 
 
 class LabRequest(RequestModel):
-    """A lab by name; settings that are not given have their defaults."""
+    """A lab by name; omitted settings take their default values."""
 
     name: Name = Field(examples=["attention"])
     model: Name | None = Field(None, description="A model listed by /v1/models, for a lab that inspects one.")
@@ -86,7 +90,7 @@ class LabTable(WireModel):
     name: str
     rows: list[str]
     columns: list[str]
-    values: list[list[Value]]
+    values: list[list[WireValue]]
     shaded: bool
 
 
@@ -115,12 +119,12 @@ class LabPoints(WireModel):
 
 class LabFinding(WireModel):
     name: str
-    value: Value
+    value: WireValue
 
 
 class LabResponse(WireModel):
     lab: str
-    settings: dict[str, Value]
+    settings: dict[str, WireValue]
     findings: list[LabFinding] = Field(description="The numbers that support the lab's claim.")
     parts: list[Annotated[LabTable | LabLines | LabPoints, Field(discriminator="kind")]]
 

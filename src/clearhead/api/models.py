@@ -15,7 +15,9 @@ class OpenRequest(RequestModel):
 
     model: Annotated[
         Name,
-        Field(description="A model listed by /api/models, or a snapshot of a run of /api/runs: NAME@STEP."),
+        Field(
+            description="A model listed by /api/models, or NAME@STEP, a snapshot of a run listed by /api/runs."
+        ),
     ]
 
 
@@ -27,6 +29,18 @@ class PullRequest(RequestModel):
 
 class HeadsRequest(RequestModel):
     """The model whose heads to score."""
+
+    model: ModelName
+
+
+class ExamplesRequest(RequestModel):
+    """The model to find examples for."""
+
+    model: ModelName
+
+
+class OpeningRequest(RequestModel):
+    """The model to find a text and a head for."""
 
     model: ModelName
 
@@ -81,3 +95,34 @@ class HeadsResponse(WireModel):
 
     kinds: dict[str, list[list[float | None]]]
     chance: dict[str, float]
+
+
+class WordSentences(WireModel):
+    """A word in several sentences."""
+
+    word: str
+    sentences: list[str]
+
+
+class ExamplesResponse(WireModel):
+    """Texts to try a model on, which its tokenizer encodes without unknown tokens.
+
+    A text starts with a space if the tokenizer then needs fewer tokens.
+    """
+
+    texts: list[str]
+    pairs: list[tuple[str, str]] = Field(description="Texts to compare.")
+    senses: WordSentences | None = Field(description="A word whose vectors to compare, if any.")
+
+
+class OpeningResponse(WireModel):
+    """A text that shows what a model has learned, and the head with the clearest role in it."""
+
+    text: str
+    position: int = Field(description="The token that attends; -1 for the last one.")
+    block: int
+    head: int
+    role: Literal["antecedent", "induction", "previous"] | None = Field(
+        description="What the head attends to; null if no head has a clear role."
+    )
+    weight: float = Field(description="The mean attention weight that the head puts there.")

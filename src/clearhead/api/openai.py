@@ -18,7 +18,7 @@ MAX_PROMPTS = 16
 MAX_MESSAGES = 512
 MAX_STOPS = 16
 MAX_BIASES = 1024
-TEMPERATURE = 1.0  # the default of OpenAI's interface
+TEMPERATURE = 1.0  # OpenAI's default
 Stop = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
 
 
@@ -34,14 +34,14 @@ class ResponseFormat(WireModel):
 
 
 def limits(name: str, **tighter: float) -> Any:
-    """Return the limits of an option of generation; `tighter` ones bound what a client may send."""
+    """Return the limits of a generation option; `tighter` ones for clients take precedence."""
     option = OPTIONS[name]
     declared: dict[str, Any] = {"ge": option.minimum, "gt": option.above, "le": option.maximum}
     return Field(**{**declared, **tighter})
 
 
 def described(name: str, default: Any = ..., note: str = "", **settings: Any) -> Any:
-    """Return a field with the default and the help text of an option of generation."""
+    """Return a field with the default and the help text of a generation option."""
     option = OPTIONS[name]
     return Field(
         option.default if default is ... else default, description=f"{option.help}{note}", **settings
@@ -51,14 +51,11 @@ def described(name: str, default: Any = ..., note: str = "", **settings: Any) ->
 class SamplingFields(RequestModel):
     """The sampling options that both OpenAI routes share."""
 
-    temperature: Annotated[float, limits("temperature", le=100)] | None = described(
-        "temperature", TEMPERATURE
-    )
+    temperature: Annotated[float, limits("temperature")] | None = described("temperature", TEMPERATURE)
     top_p: Annotated[float, limits("top_p")] | None = described("top_p")
     top_k: Annotated[int, limits("top_k", lt=2**31)] | None = described("top_k")
     min_p: Annotated[float, limits("min_p")] | None = described("min_p")
-    # Zero would divide by zero; the upper limits here guard against overflow.
-    repetition_penalty: Annotated[float, Field(ge=0.01, le=100)] = described("repetition_penalty")
+    repetition_penalty: Annotated[float, limits("repetition_penalty")] = described("repetition_penalty")
     presence_penalty: Annotated[float, limits("presence_penalty")] | None = described("presence_penalty")
     frequency_penalty: Annotated[float, limits("frequency_penalty")] | None = described("frequency_penalty")
     logit_bias: (
@@ -75,13 +72,13 @@ class SamplingFields(RequestModel):
         "seed", None, note=" Without a seed, the text differs each time."
     )
     stop: Stop | Annotated[list[Stop], Field(fail_fast=True, max_length=MAX_STOPS)] | None = described(
-        "stop", note=" Of several strings, the first that occurs counts."
+        "stop", note=" With several strings, the first to occur ends the text."
     )
     n: Annotated[int, limits("samples", le=MAX_SAMPLES)] | None = described(
         "samples", note=f" For all prompts together, at most {MAX_SAMPLES}."
     )
     regex: Annotated[str, StringConstraints(min_length=1, max_length=10_000)] | None = described(
-        "regex", note=" The syntax is that of Rust.", examples=["(yes|no)"]
+        "regex", note=" Uses Rust's regex syntax.", examples=["(yes|no)"]
     )
     response_format: ResponseFormat | None = None
     seconds: Annotated[float, limits("seconds", le=3600)] | None = described("seconds")

@@ -12,7 +12,7 @@ MAX_TEXT = 2**26  # characters
 MAX_MINUTES = 24 * 60
 MAX_STEPS = 1_000_000
 RunState = Literal["starting", "running", "stopping", "stopped", "finished", "failed"]
-Size = Annotated[int, Field(ge=1, le=65536)] | None
+OptionalSize = Annotated[int, Field(ge=1, le=65536)] | None
 RunName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 
 
@@ -20,7 +20,7 @@ class RunRequest(RequestModel):
     """A run to start, with a limit in minutes or in steps."""
 
     name: RunName = Field(
-        description="A name that is not taken yet, of letters, digits, dots, dashes and underscores."
+        description="A name that is not taken yet, made up of letters, digits, dots, dashes and underscores."
     )
     text: Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT)] | None = Field(
         default=None, description="The text to train on; the built-in stories by default."
@@ -29,14 +29,18 @@ class RunRequest(RequestModel):
         "text", description="The name of the text, such as its file name."
     )
     minutes: Annotated[float, Field(gt=0, le=MAX_MINUTES)] | None = Field(
-        default=None, description="Three, if neither minutes nor steps are given."
+        default=None, description="3 by default, unless steps is given."
     )
     steps: Annotated[int, Field(ge=1, le=MAX_STEPS)] | None = None
     preset: Literal["lecture", "gpt2", "modern"] = "modern"
-    blocks: Size = Field(default=None, description="Sizes are chosen for the text by default.")
-    heads: Size = None
-    width: Size = None
-    context: Size = None
+    blocks: OptionalSize = Field(default=None, description="Sizes are chosen for the text by default.")
+    heads: OptionalSize = None
+    width: OptionalSize = None
+    context: OptionalSize = None
+    batch: OptionalSize = None
+    tokenizer: Literal["char", "byte", "bpe", "word"] | None = None
+    vocab: OptionalSize = Field(default=None, description="Vocabulary size of a bpe or word tokenizer.")
+    seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
     snapshots: Annotated[int, Field(ge=0, le=100)] = Field(
         16, description="The number of snapshots of the model, at increasing intervals."
     )
@@ -57,7 +61,7 @@ class RunDetails(WireModel):
     state: RunState
     error: RunError | None = None
     steps_done: int = 0
-    steps_planned: int = Field(default=0, description="An estimate if the run is limited in minutes.")
+    steps_planned: int = Field(default=0, description="An estimate if the run is limited by time.")
     tokens: int = Field(default=0, description="Tokens trained on so far.")
     minutes: float | None = None
     kind: str = Field(default="transformer", description="The kind of network.")
@@ -91,10 +95,10 @@ class RunStep(WireModel):
 
 
 class RunMetrics(WireModel):
-    """A run and its steps. Many steps are thinned out evenly, keeping all with a validation loss."""
+    """A run and its steps. Long runs are thinned out evenly, keeping all steps with a validation loss."""
 
     run: RunDetails
     steps: list[RunStep]
     tokens_per_second: float | None = Field(
-        description="Over the last seconds; null if the run is not training, or on the first request."
+        description="Over the last few seconds; null if the run is not training, or on the first request."
     )

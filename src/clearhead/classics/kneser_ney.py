@@ -1,8 +1,9 @@
 """Modified Kneser-Ney smoothing: n-gram counts to probabilities, interpolated over all orders.
 
-Below the highest order, an n-gram counts by how many different tokens precede it: a token that follows only a
-few others is unlikely after a new one, however frequent it is. A discount D is subtracted from each count,
-and the freed mass goes to shorter contexts (Chen and Goodman 1999, in the notation of Heafield et al. 2013):
+Below the highest order, the count of an n-gram is the number of different tokens that precede it: a token
+that follows only a few others is unlikely after a new one, however frequent it is. A discount D is
+subtracted from each count, and the freed probability mass goes to shorter contexts (Chen and Goodman 1999,
+in the notation of Heafield et al. 2013):
 
     p(w | context) = (a - D(a)) / total(context) + b(context) p(w | context without its first token)
 
@@ -22,7 +23,7 @@ from torch import Tensor
 
 from clearhead.classics.ngram import NGram
 from clearhead.classics.ngram_config import NGramConfig
-from clearhead.classics.ngram_counts import Array, NGramCounts, find
+from clearhead.classics.ngram_counts import IntArray, NGramCounts, find
 
 Floats = NDArray[np.float64]
 Discounts = tuple[float, float, float]  # for counts of 1, of 2, and of 3 or more
@@ -30,7 +31,7 @@ FALLBACK: Discounts = (0.5, 1.0, 1.5)  # for texts too small to estimate them
 BLOCK = 2**20  # n-grams looked up at once
 
 
-def discounts(adjusted: Array) -> Discounts:
+def discounts(adjusted: IntArray) -> Discounts:
     """The discounts, from the number of n-grams of an order with counts of 1, 2, 3 and 4."""
     t1, t2, t3, t4 = (int((adjusted == count).sum()) for count in (1, 2, 3, 4))
     if not (t1 and t2 and t3 and t4):
@@ -42,15 +43,15 @@ def discounts(adjusted: Array) -> Discounts:
 
 @dataclass(frozen=True)
 class _Adjusted:
-    """The n-grams of an order with adjusted counts, and the index of each without its first token."""
+    """The n-grams of an order with adjusted counts, and the index of each suffix (without the first token)."""
 
-    keys: Array
-    counts: Array
-    shorter: Array
+    keys: IntArray
+    counts: IntArray
+    shorter: IntArray
 
 
 def estimate(counts: NGramCounts) -> NGram:
-    """The n-gram model of these counts."""
+    """The n-gram model estimated from these counts."""
     config = NGramConfig(counts.n_vocab, counts.end_id, tuple(len(each.keys) for each in counts.longer))
     with torch.device("meta"):  # no allocation: the tensors are assigned below
         network = NGram(config)
@@ -84,7 +85,7 @@ def _logarithms(numbers: Floats) -> Tensor:
     return torch.from_numpy(np.log(numbers)).float()
 
 
-def _taken_off(adjusted: Array) -> Floats:
+def _taken_off(adjusted: IntArray) -> Floats:
     return np.array([0.0, *discounts(adjusted)])[np.minimum(adjusted, 3)]
 
 
@@ -107,7 +108,7 @@ def _adjust(counts: NGramCounts) -> Iterator[_Adjusted]:
     yield _Adjusted(keys, seen, shorter)
 
 
-def _without_first(longer: Array, keys: Array, shorter: Array, n_vocab: int) -> Array:
+def _without_first(longer: IntArray, keys: IntArray, shorter: IntArray, n_vocab: int) -> IntArray:
     """The index of each n-gram without its first token, in the order below; one block at a time."""
     found = np.empty(len(longer), np.int64)
     for start in range(0, len(longer), BLOCK):

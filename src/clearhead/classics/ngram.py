@@ -80,7 +80,7 @@ class NGram(nn.Module):
         return ids[-max(1, self.config.order - 1) :]
 
     def _follow(self, nodes: Tensor, ids: Tensor, order: Order) -> Tensor:
-        """The contexts extended by one token. None extends across the end of a document."""
+        """The contexts extended by one token; none crosses the end of a document."""
         before, words = nodes[:, :-1], ids[:, 1:]
         known = (before != UNKNOWN) & (words != self.config.end_id)
         found = order.find(before * self.config.n_vocab + words, known)

@@ -10,7 +10,7 @@ from clearhead.errors import UserError
 from clearhead.model.config import check_names
 
 MOST_ORDER = 32
-MOST_NGRAMS = 2**40  # per order: times the vocabulary, this still fits 64 bits
+MOST_NGRAMS = 2**40  # per order; multiplied by the vocabulary size, it still fits in 64 bits
 MOST_VOCAB = 2**22
 WINDOW = 256  # tokens
 MOST_LOGITS = 2**25  # logits computed at once when a whole text is processed
@@ -21,9 +21,9 @@ class NGramConfig:
     """The shape of an n-gram model."""
 
     n_vocab: int
-    end_id: int  # ends every document; as context of the first token it marks the start
+    end_id: int  # ends every document; as the context of the first token, it marks the start
     counts: tuple[int, ...]  # number of bigrams, trigrams, …; unigrams cover the vocabulary
-    n_context: int = WINDOW  # tokens of a text processed at once; each attends to `order` - 1 of them
+    n_context: int = WINDOW  # tokens of a text processed at once; a prediction uses the last `order` - 1
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "counts", tuple(self.counts) if _is_row(self.counts) else self.counts)
@@ -38,7 +38,7 @@ class NGramConfig:
             raise UserError(f"counts = {self.counts!r}: expected the number of n-grams of each order")
         if len(self.counts) >= MOST_ORDER or any(n > MOST_NGRAMS for n in self.counts):
             raise UserError(
-                f"counts = {self.counts!r}: expected orders up to {MOST_ORDER}, of {MOST_NGRAMS} n-grams"
+                f"counts = {self.counts!r}: expected at most {MOST_ORDER} orders of {MOST_NGRAMS} n-grams each"
             )
 
     @property
@@ -57,7 +57,7 @@ class NGramConfig:
 
     @property
     def n_row(self) -> int:
-        """Windows processed at once: a vocabulary may have a million tokens."""
+        """Windows processed at once: fewer for a larger vocabulary, to limit memory."""
         return max(1, MOST_LOGITS // (self.n_context * self.n_vocab))
 
     @property

@@ -1,6 +1,6 @@
 """Count n-grams: how often each sequence of one, two, … tokens occurs in a text.
 
-The text is read once or twice per order and may exceed memory; the counts must fit, as the model must.
+The text is read once or twice per order and may exceed memory; the counts must fit in memory, as must the model.
 Documents are counted separately: the end token precedes and follows each, and no n-gram crosses it.
 """
 
@@ -22,15 +22,15 @@ from clearhead.files import disk_errors
 from clearhead.text.tokens import Tokens
 
 MEMORY = 2**28  # bytes
-Array = NDArray[np.int64]
+IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Counted:
     """The n-grams of one order, by key (see `classics/ngram.py`), with their counts."""
 
-    keys: Array
-    counts: Array
+    keys: IntArray
+    counts: IntArray
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class NGramCounts:
 
     n_vocab: int
     end_id: int
-    words: Array
+    words: IntArray
     longer: tuple[Counted, ...]  # bigrams, trigrams, …
     spills: int = 0  # number of sorted runs written to disk because memory was full
 
@@ -49,7 +49,7 @@ class NGramCounts:
 
 
 class _Stream:
-    """The ids of a text in blocks, preceded by an end token if there is none."""
+    """The ids of a text in blocks, preceded by an end token unless the text starts with one."""
 
     def __init__(self, tokens: Tokens, end_id: int, block: int) -> None:
         self.tokens, self.block = tokens, block
@@ -58,7 +58,7 @@ class _Stream:
     def __len__(self) -> int:
         return len(self.tokens) + len(self.lead)
 
-    def __iter__(self) -> Iterator[tuple[int, Array]]:
+    def __iter__(self) -> Iterator[tuple[int, IntArray]]:
         """The start of each block, and its ids."""
         if len(self.lead):
             yield 0, self.lead
@@ -116,8 +116,10 @@ def count_ngrams(
     return NGramCounts(n_vocab, end_id, words, tuple(longer), tally.spills)
 
 
-def _keys(stream: _Stream, nodes: Array, n_vocab: int) -> Iterator[tuple[slice, Array, NDArray[np.bool_]]]:
-    """The key of the n-gram that ends at each position, and whether there is one. May modify `nodes`."""
+def _keys(
+    stream: _Stream, nodes: IntArray, n_vocab: int
+) -> Iterator[tuple[slice, IntArray, NDArray[np.bool_]]]:
+    """The key of the n-gram that ends at each position, and whether there is one. The caller may modify `nodes`."""
     last = np.full(1, UNKNOWN, np.int64)
     for start, ids in stream:
         where = slice(start, start + len(ids))
@@ -127,14 +129,14 @@ def _keys(stream: _Stream, nodes: Array, n_vocab: int) -> Iterator[tuple[slice, 
         yield where, before * n_vocab + ids, before != UNKNOWN
 
 
-def _follow(stream: _Stream, nodes: Array, keys: Array, n_vocab: int, end_id: int) -> None:
+def _follow(stream: _Stream, nodes: IntArray, keys: IntArray, n_vocab: int, end_id: int) -> None:
     """Replace each node with the index of its n-gram of the order just counted. N-grams do not cross documents."""
     for where, wanted, known in _keys(stream, nodes, n_vocab):
         continues = known & (wanted % n_vocab != end_id)
         nodes[where] = np.where(continues, find(keys, wanted), UNKNOWN)
 
 
-def find(keys: Array, wanted: Array) -> Array:
+def find(keys: IntArray, wanted: IntArray) -> IntArray:
     """The index of each query among the sorted keys.
 
     Queries are sorted first: in random order, nearly every lookup would miss the CPU cache.

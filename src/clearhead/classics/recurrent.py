@@ -31,7 +31,7 @@ class State:
         return State(self.data[:, :, list(rows)])
 
     def put(self, rows: Sequence[int], other: State) -> None:
-        """Set the state of these sequences from the first ones of another state."""
+        """Set the state of these sequences from the first sequences of another state."""
         self.data[:, :, list(rows)] = other.data[:, :, : len(rows)]
 
 
@@ -80,7 +80,7 @@ class Recurrent(nn.Module):
         return State(weight.new_zeros(config.n_block, parts, rows, config.d_model))
 
     def forward(self, ids: Tensor, state: State | None = None) -> Tensor:
-        """B T ids to B T V logits. A given state is the past, and is updated in place."""
+        """B T ids to B T V logits. If given, `state` holds the preceding context and is updated in place."""
         return self.unembedding(self.hidden_states(ids, state))
 
     def hidden_states(self, ids: Tensor, state: State | None = None) -> Tensor:

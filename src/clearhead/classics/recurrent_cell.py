@@ -9,12 +9,12 @@
 
     lstm    i, f, o = σ(x W + b + h U + c)              input, forget and output gate
             g = tanh(x W_g + b_g + h U_g + c_g)         proposal
-            m' = f m + i g                              cell: a second vector, changed only by addition
+            m' = f m + i g                              cell: a second vector, updated elementwise
             h' = o tanh(m')
 
 `h` is the state, which the next token and the next block receive. The terms x W + b of all gates are
-concatenated, and so are the terms h U + c. There are two biases because the GRU's r applies to one of them
-only.
+concatenated, and so are the terms h U + c. There are two biases because the GRU's r applies to only one
+of them.
 
 Shapes: C features, G gates, with any leading dimensions.
 """

@@ -19,7 +19,7 @@ from clearhead.errors import UserError
 from clearhead.extras import require
 from clearhead.text.word_corpus import WordCorpus
 
-Word = TypeVar("Word")
+T = TypeVar("T")
 
 STRETCH = 100_000  # words that a thread processes at a time
 LAST_RATE = 1 / 250  # learning-rate multiplier at the end; word2vec goes from 0.025 to 0.0001
@@ -28,8 +28,8 @@ MOST = {"width": 10_000, "window": 1000, "negative": 1000, "epochs": 10_000, "wo
 CERTAIN = 2**32 - 1  # a probability of 1: the kernel compares integers
 
 
-def pairs(words: Sequence[Word], window: int = 2) -> Iterator[tuple[Word, Word]]:
-    """Every (center, neighbor) pair in the lectures' window: the training examples of skip-gram."""
+def pairs(words: Sequence[T], window: int = 2) -> Iterator[tuple[T, T]]:
+    """Every (center, neighbor) pair in a window, by default the lectures': the training examples of skip-gram."""
     for i, center in enumerate(words):
         for j in range(max(0, i - window), min(len(words), i + window + 1)):
             if j != i:
@@ -45,10 +45,10 @@ class Settings:
     negative: int = 5  # negative samples per pair
     min_count: int = 5  # rarer words are left out
     sample: float = (
-        1e-3  # subsampling threshold: words more frequent than this share are partly skipped; 0 skips none
+        1e-3  # subsampling threshold: words with a larger share are randomly skipped; 0 skips none
     )
     epochs: int = 5  # passes over the text
-    rate: float = 0.025  # initial learning rate; it decays to almost 0
+    learning_rate: float = 0.025  # initial learning rate; it decays to almost 0
     seed: int = 0
     workers: int | None = None  # threads; default: the number of cores
 
@@ -60,7 +60,7 @@ class Settings:
                 continue
             if type(value) is not int or not least <= value <= most:
                 raise UserError(f"{name} = {value!r}: expected an integer from {least} to {most}")
-        for name, most in (("sample", 1), ("rate", 10)):
+        for name, most in (("sample", 1), ("learning_rate", 10)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
                 raise UserError(f"{name} = {value!r}: expected a number from 0 to {most}")
@@ -76,7 +76,7 @@ class SkipGramProgress:
 
 
 class SkipGram:
-    """Two tables of vectors, trained on a text while this is iterated over, a chunk at a time.
+    """Two tables of vectors. Iterating over the object trains them on a text, one chunk at a time.
 
     `inputs` (V D) are the vectors of center words, which are kept; `outputs` (V D) those of neighbors. With
     one worker, the same seed gives bit-identical vectors. Several workers update the tables without locks, so results
@@ -104,7 +104,7 @@ class SkipGram:
         words = n_pairs = 0
         workers = settings.workers or _cores()
         with ThreadPoolExecutor(workers) as threads:
-            # A single worker is this thread itself.
+            # A single worker runs in this thread.
             results = map(learn, stretches) if workers == 1 else threads.map(learn, stretches)
             try:
                 for (_, start), learned in zip(stretches, results, strict=True):
@@ -142,7 +142,7 @@ class SkipGram:
     def _rate(self, words: int) -> float:
         settings = self._settings
         done = words / (settings.epochs * len(self._corpus.ids))
-        return settings.rate * max(1 - done, LAST_RATE)
+        return settings.learning_rate * max(1 - done, LAST_RATE)
 
 
 def keeping(counts: NDArray[np.int64], sample: float) -> NDArray[np.float64]:

@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-Table = NDArray[np.floating[Any]]
+FloatArray = NDArray[np.floating[Any]]
 
 # Allow sums in any order, so that the compiler can vectorize them; infinities are preserved.
 FAST = {"reassoc", "contract", "arcp", "nsz"}
@@ -22,22 +22,22 @@ def draw(state: Any) -> Any:
 
 @njit(nogil=True, fastmath=FAST, inline="always")
 def below(state: Any, n: Any) -> Any:
-    """A number from 0 to n - 1 from a state."""
+    """Map a state to a number from 0 to n - 1."""
     return np.int64(((state >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32))
 
 
 @njit(nogil=True, fastmath=FAST)
 def descend(
-    inputs: Table,
-    outputs: Table,
+    inputs: FloatArray,
+    outputs: FloatArray,
     word: Any,
     words: NDArray[np.int64],
     rate: float,
-    change: Table,
-    steps: Table,
+    change: FloatArray,
+    steps: FloatArray,
 ) -> None:
-    """One gradient step on a pair's loss: -log σ(x·y) of its neighbor, the first of `words`, and -log σ(-x·y)
-    of each negative sample after it.
+    """One gradient step on a pair's loss: -log σ(x·y) for the first of `words`, plus -log σ(-x·y) for each
+    negative sample after it.
 
     `change` (D) and `steps` (at least one per word) are buffers.
     """
@@ -83,8 +83,8 @@ def draw_against(
 
 @njit(nogil=True, fastmath=FAST)
 def learn_stretch(
-    inputs: Table,
-    outputs: Table,
+    inputs: FloatArray,
+    outputs: FloatArray,
     ids: NDArray[np.int32],
     kept: NDArray[np.uint32],
     sure: NDArray[np.uint32],

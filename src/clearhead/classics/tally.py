@@ -1,4 +1,4 @@
-"""Count integers that exceed memory: sorted, counted runs on disk, merged at the end."""
+"""Count integers that do not fit in memory: sorted, counted runs on disk are merged at the end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BYTES_PER_KEY = 64  # memory per key while sorting and counting
 
 
 class Tally:
-    """How often each integer was added, in about `memory` bytes, not counting the result."""
+    """Counts how many times each integer was added, in about `memory` bytes plus the result."""
 
     def __init__(self, folder: Path, memory: int) -> None:
         self.folder = folder
@@ -81,7 +81,7 @@ class Tally:
                     places[i] += length
                 parts = [head[:length] for head, length in zip(heads, lengths, strict=True)]
                 _add_up(np.concatenate(parts)).tofile(file)
-        del runs, heads, parts  # memory-mapped files cannot be deleted on every system
+        del runs, heads, parts  # some systems cannot delete memory-mapped files
         for path in paths:
             path.unlink()
         return merged

@@ -16,12 +16,17 @@ from typing import Any
 from clearhead.errors import OwnError, UserError, guess
 
 INTERRUPTED = 130  # exit code after Ctrl-C; typer returns it too
+RECEIVED: list[int] = []  # signals so far: a library that is being imported may swallow the KeyboardInterrupt
 
 
 def main() -> None:
-    """Run a command. Exit code 0; 2 for a user error, reported on one line; 1 for a bug; 130 after Ctrl-C."""
+    """Run a command and exit with 0, with 2 after a user error (reported on one line), with 1 after an internal error,
+    or with 130 after Ctrl-C.
+    """
     try:
         signal.signal(signal.SIGTERM, _end)
+        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # ignored in the background of a shell
+            signal.signal(signal.SIGINT, _end)
         for stream in (sys.stdout, sys.stderr):
             stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # an ASCII terminal shows ? for é
         code = run(sys.argv[1:])
@@ -72,7 +77,7 @@ def run(arguments: list[str]) -> int:
     except Exception as error:
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
             _forget_output()
-            return _complain("no space left for the output: free some, or redirect it elsewhere", 2)
+            return _complain("no space left for the output: free some space, or redirect it elsewhere", 2)
         if os.environ.get("CLEARHEAD_DEBUG"):
             traceback.print_exc()
         what = f"{type(error).__name__}: {error}".splitlines()[0]
@@ -80,7 +85,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _read_defaults(command: Any, arguments: list[str]) -> dict[str, Any]:
-    """The defaults in clearhead.toml. They are not read for --help, so that a broken file does not block it."""
+    """The defaults in clearhead.toml. Its errors are ignored for --help and doctor, which must work regardless."""
     from clearhead.cli import config
 
     path = None if os.environ.get("_CLEARHEAD_COMPLETE") else config.find()
@@ -96,8 +101,13 @@ def _read_defaults(command: Any, arguments: list[str]) -> dict[str, Any]:
 
 def _reword(error: Any, message: str) -> str:
     """What is wrong with the arguments, a suggestion, and the command whose help explains more."""
+    from clearhead.cli import config
+
     context = getattr(error, "ctx", None)
     see = f"{context.command_path if context else 'clearhead'} --help"
+    option = getattr(error, "param", None)
+    if wrong := getattr(error.__cause__, "errors", None):  # pydantic's
+        message = f"{config.flag(option)} {wrong()[0]['input']}: expected {config.expected(option)}"
     if possible := getattr(error, "possibilities", None):
         # Compared without the dashes, which all options share.
         meant = guess(error.option_name.lstrip("-"), [each.removeprefix("--") for each in possible])
@@ -106,18 +116,19 @@ def _reword(error: Any, message: str) -> str:
     return f"{message} See {see}" if message.endswith("?") else f"{message}; see {see}"
 
 
-def _end(_: int, __: FrameType | None) -> None:
+def _end(number: int, _: FrameType | None) -> None:
     """Handle SIGTERM like Ctrl-C: close what is open and remove temporary files."""
+    RECEIVED.append(number)
     raise KeyboardInterrupt
 
 
 def _forget_output() -> None:
-    """Detach stdout: Python would raise the error again on closing it."""
+    """Redirect stdout to the null device: Python would raise the error again when closing it."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _keep(error: UserError) -> None:
-    """Write the error to the file that the server asks for; the page shows it in the reader's language."""
+    """Write the error to the file that the server named; the page shows it in the user's language."""
     if (path := os.environ.get("CLEARHEAD_ERROR_FILE")) and error.code is not None:
         with suppress(OSError):
             Path(path).write_text(json.dumps({"code": error.code, "values": error.values}))

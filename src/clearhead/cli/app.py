@@ -8,6 +8,7 @@ import typer
 
 from clearhead.cli import (
     chat,
+    classroom,
     demo,
     doctor,
     evaluate,
@@ -17,6 +18,7 @@ from clearhead.cli import (
     generate,
     inspect,
     lab,
+    lecture,
     models,
     publish,
     pull,
@@ -33,7 +35,7 @@ app = typer.Typer(
     name="clearhead",
     help="Train a transformer language model on your own text, run it, and see every step of what it computes.",
     epilog="New here? Run clearhead demo. To check this machine and the installation: clearhead doctor. "
-    "A clearhead.toml in the working folder overrides the defaults of options.",
+    "A clearhead.toml in the working folder overrides the default values of options.",
     no_args_is_help=True,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
@@ -49,6 +51,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "eval": evaluate.evaluate,
     "race": race.race,
     "words": words.words,
+    "lecture": lecture.lecture,
     "serve": serve.serve,
     "export": export.export,
     "publish": publish.publish,
@@ -60,6 +63,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
 for _name, _command in _COMMANDS.items():
     app.command(_name, cls=Command)(_command)
 app.add_typer(lab.app, name="lab")
+app.add_typer(classroom.app, name="class")
 
 
 def _show_version(asked: bool) -> None:

@@ -16,14 +16,14 @@ from clearhead.cli.options import DEVICE, QUANTIZE, generation_option
 if TYPE_CHECKING:
     from clearhead.language_model import LanguageModel
 
-HELP = "/reset starts over, /save FILE saves the conversation (as a line of a .jsonl), /quit ends"
+HELP = "/reset starts over, /save FILE saves the conversation (as one line of a .jsonl file), /quit exits"
 
 
 def chat(
     model: str = typer.Argument(
         ...,
         metavar="MODEL",
-        help="A model with a chat template: a folder, a GGUF file, or a pulled name.",
+        help="A model with a chat template: a folder, a GGUF file, or the name of a pulled model.",
         autocompletion=complete_models,
     ),
     system: str = typer.Option(None, help="System prompt."),
@@ -62,7 +62,11 @@ def chat(
     Sampling(**sampling)  # fails early if the options are invalid
     check_options(tokens=tokens, seed=seed)
     loaded = load(model, device, quantize=quantize)
-    loaded.chat_text([{"role": "user", "content": "Hello"}])  # fails early if the model cannot generate
+    if not isinstance(loaded.tokenizer.config.get("chat_template"), str):
+        raise UserError(
+            f"{model} has no chat template: it was not trained on conversations; use clearhead generate"
+        )
+    loaded.chat_text([{"role": "user", "content": "Hello"}])  # fails early if the chat template does not work
     settings = {**sampling, "tokens": tokens, "seed": seed}
     conversation = Conversation(loaded, system, settings)
     err.print(f"{model}: {HELP}", style="dim")
@@ -90,18 +94,18 @@ class Conversation:
         self.model, self.settings = model, settings
         self.opening = [{"role": "system", "content": system}] if system else []
         self.messages = list(self.opening)
-        self.saved: dict[Path, str] = {}  # the line number of this conversation in each file it was saved to
+        self.saved: dict[Path, str] = {}  # the line of this conversation in each file it was saved to
 
     def reply(self, message: str) -> None:
-        """Print the reply as it is generated. A partial reply is kept, even if interrupted."""
+        """Print the reply as it is generated. If interrupted, keep the part generated so far."""
         from clearhead.errors import UserError
 
         asked = [*self.messages, {"role": "user", "content": message}]
         ids = self.model.chat_ids(asked)
         if len(ids) >= self.model.config.n_context:
             raise UserError(
-                f"the conversation has {len(ids)} tokens, more than this model's context of "
-                f"{self.model.config.n_context}: /reset to start over"
+                f"the conversation has {len(ids)} tokens, which leaves no room for a reply in this model's "
+                f"context of {self.model.config.n_context}: /reset to start over"
             )
         pieces: list[str] = []
         try:
@@ -117,7 +121,7 @@ class Conversation:
         name, _, rest = command.partition(" ")
         if name == "/reset":
             self.messages, self.saved = list(self.opening), {}
-            return "forgotten"
+            return "the conversation was reset"
         if name == "/save" and _unquote(rest):
             return self.save(_unquote(rest))
         return HELP
@@ -135,7 +139,7 @@ class Conversation:
                 raise UserError(f"{path} is a folder")
             named = path.suffix.lower() == SUFFIX
             path = path if named else path.with_name(f"{path.name}{SUFFIX}")
-            real = Path(os.path.realpath(path))  # keep links as links
+            real = Path(os.path.realpath(path))  # write through links instead of replacing them
             self.saved[real], number = save_conversation(real, self.messages, self.saved.get(real))
         except UserError as error:
             raise UserError(f"nothing was saved: {error}; choose another name") from None
@@ -144,8 +148,8 @@ class Conversation:
             raise UserError(f"{name} cannot be written: {reason}; choose another name") from None
         message = f"{len(self.messages)} messages saved to {path}, as line {number}"
         if not named:
-            return f"{message} ({SUFFIX} was added: train reads conversations from such files only)"
-        return f"{message}; train --from a model can learn from it"
+            return f"{message} ({SUFFIX} was added: train reads conversations only from such files)"
+        return f"{message}; train --from MODEL can fine-tune on it"
 
 
 def _unquote(name: str) -> str:

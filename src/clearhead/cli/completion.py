@@ -45,7 +45,9 @@ def check_shell(arguments: list[str]) -> None:
     except shellingham.ShellDetectionFailure:
         shell = "none"
     if shell not in SHELLS:
-        raise UserError(f"completion supports {', '.join(SHELLS)}, not {shell}: run it from one of them")
+        raise UserError(
+            f"completion supports {', '.join(SHELLS)}, not {shell}: run this command from one of these shells"
+        )
 
 
 def choose(*names: str) -> Callable[[str], list[str]]:
@@ -58,7 +60,7 @@ def choose(*names: str) -> Callable[[str], list[str]]:
 
 
 def _with_numbers(site: str, numbers: list[str]) -> str:
-    """block.7.head.2.scores from block.0.head.0.scores with 7 and 2."""
+    """Fill in numbers: block.0.head.0.scores with 7 and 2 becomes block.7.head.2.scores."""
     left = iter(numbers)
     return re.sub(r"\.0\.", lambda _: f".{next(left, '0')}.", site)
 

@@ -29,7 +29,7 @@ LARGEST = 2**16  # bytes
 # Besides numbers, the file may set these options. Other switches and strings must be given on the command line.
 HARMLESS = frozenset(
     (
-        "both_ways",
+        "bidirectional",
         "compiled",
         "deterministic",
         "device",
@@ -47,7 +47,7 @@ HARMLESS = frozenset(
         "tokenizer",
     )
 )
-# Every option of a lab may be set but these.
+# All options of a lab may be set except these.
 OF_EVERY_LAB = frozenset(("model", "figure", "json", "csv"))
 # Mutually exclusive options. If one is typed, the file's values for the others are ignored.
 EXCLUSIVE = {"train": [{"minutes", "steps"}], "inspect": [{"block", "head", "site", "sites"}]}
@@ -65,7 +65,7 @@ def find() -> Path | None:
 
 
 def read(path: Path, app: Any) -> Defaults:
-    """The defaults in the file, in the form click expects; invalid ones are errors."""
+    """The defaults in the file, in the form click expects; invalid ones raise an error."""
     import tomllib
 
     try:
@@ -83,12 +83,12 @@ def read(path: Path, app: Any) -> Defaults:
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise UserError(f"{path} is not valid TOML: {error or 'it is nested too deep'}") from None
+        raise UserError(f"{path} is not valid TOML: {error or 'it is nested too deeply'}") from None
     return _read_tables(document, app, str(path), "")
 
 
 def give_way(context: typer.Context) -> None:
-    """Typed options win, also over conflicting ones in the file."""
+    """Let options typed on the command line override conflicting ones in the file."""
     for names in EXCLUSIVE.get(context.command.name or "", ()):
         if any(_source(context, name) == "COMMANDLINE" for name in names):
             for option in [each for each in _from_file(context) if each.name in names]:
@@ -97,7 +97,7 @@ def give_way(context: typer.Context) -> None:
 
 
 def list_taken(context: typer.Context) -> list[str]:
-    """Print the options taken from the file, one per line, on rank 0."""
+    """The options taken from the file, one per line; none except on rank 0."""
     if (path := find()) is None or os.environ.get("RANK", "0") != "0":
         return []
     return [f"{path}: {_name(each)} = {_shown(context.params[each.name])}" for each in _from_file(context)]
@@ -123,49 +123,79 @@ def _read_tables(document: dict[str, Any], group: TyperGroup, where: str, inside
         if not isinstance(table, dict):
             such = "lab.attention" if inside else "train"
             raise UserError(
-                f"{where}: {inside}{name} is outside any command's table: put it under one, as [{such}]"
+                f"{where}: {inside}{name} is outside any command's table: put it under one, such as [{such}]"
             )
         if command is None:
             raise UserError(f"{where}: [{inside}{name}] is not a command{guess(name, group.commands)}")
         if isinstance(command, TyperGroup):
             defaults[name] = _read_tables(table, command, where, f"{name}.")
         else:
-            defaults[name] = _read_options(table, command, f"{where}: [{inside}{name}]", bool(inside))
+            defaults[name] = _read_options(table, command, f"{where}: [{inside}{name}]", inside == "lab.")
     return defaults
 
 
 def _read_options(table: Defaults, command: Any, where: str, of_lab: bool) -> Defaults:
-    options = {_name(each): each for each in _options(command)}
+    known = {_name(each): each for each in options(command)}
     defaults: Defaults = {}
     for key, value in table.items():
-        option = options.get(key)
+        option = known.get(key)
         if option is None:
-            raise UserError(f"{where} has no option {key!r}{guess(key, options)}")
+            raise UserError(f"{where} has no option {key!r}{guess(key, known)}")
         if not may_be_set(option, of_lab):
             raise UserError(f"{where} {key} cannot be set in a file: type --{key} instead")
         defaults[option.name] = _check(option, value, f"{where} {key} = {_shown(value)}")
     return defaults
 
 
+def kind_of(option: Any) -> type:
+    """bool, int, float, str or Path; for a list, the type of its items."""
+    kind = option.type_descriptor.annotation
+    while get_origin(kind) in (list, tuple, Union, types.UnionType):
+        kind = next(each for each in get_args(kind) if each is not type(None))
+    return bool if option.is_flag else kind
+
+
+def options(command: Any) -> Iterator[Any]:
+    return (each for each in command.params if each.param_type_name == "option" and each.name != "help")
+
+
+def flag(option: Any) -> str:
+    """The option as it is typed: --learning-rate, even if it has a short form."""
+    return f"--{_name(option)}"
+
+
+def show_key(name: str, context: typer.Context) -> str:
+    """Where the file sets the option with this name, such as `clearhead.toml: top-p =`; empty if it does not."""
+    return next((f"{find()}: {_name(each)} =" for each in _from_file(context) if each.name == name), "")
+
+
 def may_be_set(option: Any, of_lab: bool = False) -> bool:
     if of_lab:
         return option.name not in OF_EVERY_LAB
-    return _kind(option) in (int, float) or option.name in HARMLESS
+    return kind_of(option) in (int, float) or option.name in HARMLESS
 
 
 def _check(option: Any, value: Any, said: str) -> Any:
-    kind = _kind(option)
+    kind = kind_of(option)
     if option.multiple:
         if not isinstance(value, list) or not all(_fits(each, kind) for each in value):
             raise UserError(f'{said}: expected a list, such as ["a", "b"]')
         return value
     if not _fits(value, kind):
-        expected = {bool: "true or false", int: "an integer", float: "a number"}.get(kind, "a quoted string")
-        raise UserError(f"{said}: expected {expected}")
+        raise UserError(f"{said}: expected {expected(option)}")
     if (option.min is not None and value < option.min) or (option.max is not None and value > option.max):
-        least, most = option.min, option.max
-        raise UserError(f"{said}: expected {f'at least {least}' if most is None else f'{least} to {most}'}")
+        raise UserError(f"{said}: expected {expected(option)}")
     return value
+
+
+def expected(option: Any) -> str:
+    """The values that an option takes, in words."""
+    kinds = {bool: "true or false", int: "an integer", float: "a number"}
+    kind = kinds.get(kind_of(option), "a quoted string")
+    least, most = option.min, option.max
+    if least is None:
+        return kind
+    return f"{kind} of at least {least}" if most is None else f"{kind} from {least} to {most}"
 
 
 def _fits(value: Any, kind: type) -> bool:
@@ -174,20 +204,8 @@ def _fits(value: Any, kind: type) -> bool:
     return isinstance(value, (int, float) if kind is float else kind)
 
 
-def _kind(option: Any) -> type:
-    """bool, int, float, str or Path; for a list, the type of its items."""
-    kind = option.type_descriptor.annotation
-    while get_origin(kind) in (list, tuple, Union, types.UnionType):
-        kind = next(each for each in get_args(kind) if each is not type(None))
-    return bool if option.is_flag else kind
-
-
-def _options(command: Any) -> Iterator[Any]:
-    return (each for each in command.params if each.param_type_name == "option" and each.name != "help")
-
-
 def _from_file(context: typer.Context) -> list[Any]:
-    return [each for each in _options(context.command) if _source(context, each.name) == "DEFAULT_MAP"]
+    return [each for each in options(context.command) if _source(context, each.name) == "DEFAULT_MAP"]
 
 
 def _source(context: typer.Context, name: str) -> str:

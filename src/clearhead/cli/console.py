@@ -38,12 +38,12 @@ def print_json(document: Any) -> None:
 
 
 def clock(seconds: float) -> str:
-    """1:05, or 2:03:04."""
+    """Format a duration: 1:05, or 2:03:04."""
     minutes, rest = divmod(max(0, round(seconds)), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def plural(count: int, noun: str) -> str:
-    """1 block, 2 blocks."""
+    """Format a count: 1 block, 2 blocks."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"

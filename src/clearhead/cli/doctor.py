@@ -13,7 +13,7 @@ from clearhead.errors import UserError
 from clearhead.version import __version__
 
 if TYPE_CHECKING:
-    from clearhead.doctor import Finding, State
+    from clearhead.doctor import Finding, Health
 
 
 def doctor(
@@ -66,10 +66,10 @@ def _show(found: list[Finding], broken: list[Finding]) -> None:
     out.print(f"\n{said}")
 
 
-def _look_at_config(context: typer.Context) -> tuple[str, State, str | None]:
+def _look_at_config(context: typer.Context) -> tuple[str, Health, str | None]:
     path = config.find()
     if path is None:
-        return "none; options have their own defaults", "fine", None
+        return "none; options use their built-in defaults", "fine", None
     try:
         tables = config.read(path, context.find_root().command)
     except UserError as error:

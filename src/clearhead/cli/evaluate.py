@@ -24,8 +24,8 @@ def evaluate(
 ) -> None:
     """Print loss, perplexity and bits per byte.
 
-    Every token counts once. For conversations (.jsonl) and a model with a chat template, the loss of the
-    assistant's replies.
+    Every token counts once. For conversations (.jsonl) and a model with a chat template, only the
+    assistant's replies count.
 
     \b
     For example:

@@ -20,9 +20,9 @@ from clearhead.errors import UserError
 def explore(
     models: list[str] = typer.Argument(
         None,
-        metavar="[MODEL…]",
-        help="Folders, GGUF files, or names. [default: the newest in runs/ and the pulled ones, or the built-in "
-        "stories]; the page can open the others there, and pull more.",
+        metavar="MODEL",
+        help="Folders, GGUF files, or names; the page can open other models, and pull more. [default: the newest "
+        "in runs/ or pulled, or else the built-in stories]",
         autocompletion=complete_models,
     ),
     no_browser: bool = typer.Option(
@@ -61,7 +61,7 @@ def explore(
         port,
         device,
         token=token,
-        show=_open if shown else lambda _: None,
+        show=open_browser if shown else lambda _: None,
         places=all_places(),
         only_first=not models,
     )
@@ -80,7 +80,7 @@ def can_open() -> bool:
     return True
 
 
-def _open(address: str) -> None:
+def open_browser(address: str) -> None:
     """Open the browser in a thread: one that runs in the foreground would block the server."""
     threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
 
@@ -101,7 +101,7 @@ def _check_kinds(models: list[str]) -> None:
             instead = f"to generate text with it: clearhead generate {models[0]}"
         else:
             instead = f"to see its states: clearhead inspect {models[0]} TEXT"
-        raise UserError(f"{models[0]} is of kind {kinds[0]}, and the page shows transformers; {instead}")
+        raise UserError(f"{models[0]} is of kind {kinds[0]}, but the page shows only transformers; {instead}")
 
 
 def _newest() -> list[Path]:

@@ -16,7 +16,7 @@ def fill(
     model: Path = typer.Argument(
         ...,
         metavar="MODEL",
-        help="A model trained with --both-ways: its folder.",
+        help="A model trained with --bidirectional: its folder.",
         autocompletion=complete_models,
     ),
     text: str = typer.Argument(
@@ -30,8 +30,8 @@ def fill(
 
     \b
     For example:
-      clearhead train my.txt --both-ways --out runs/both
-      clearhead fill runs/both "The duck was too ___ to walk."
+      clearhead train my.txt --bidirectional --out runs/bidirectional
+      clearhead fill runs/bidirectional "The duck was too ___ to walk."
     """
     from clearhead.language_model import load
 

@@ -20,7 +20,7 @@ def generate(
     context: typer.Context,
     model: Path = MODEL,
     prompt: str = typer.Argument(
-        None, metavar="[PROMPT]", help="The text to continue. [default: the start of a document]"
+        None, metavar="PROMPT", help="The text to continue. [default: the start of a document]"
     ),
     tokens: int = generation_option("tokens"),
     seconds: float | None = generation_option("seconds"),

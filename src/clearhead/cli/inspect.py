@@ -33,15 +33,20 @@ MOST_WORDS = 5  # tokens shown per block
 def inspect(
     model: Path = MODEL,
     text: str = typer.Argument(..., metavar="TEXT", help="The text to inspect, or - for standard input."),
-    block: int | None = typer.Option(None, help="Show a head of this block."),
-    head: int | None = typer.Option(None, help="Which of its heads."),
+    block: int | None = typer.Option(None, help="Show a head of this block. [default: 0]"),
+    head: int | None = typer.Option(None, help="The head to show. [default: 0]"),
     site: str | None = typer.Option(
-        None, help="Show a site by name, such as block.0.head.0.scores.", autocompletion=complete_sites
+        None,
+        help="Show a site by name, such as block.0.head.0.scores, or by a symbol of the lectures: x, t1 to t5 or h of "
+        "--block, or q, k, v, alpha or a of its --head.",
+        autocompletion=complete_sites,
     ),
     rows: str | None = typer.Option(
         None, metavar="A:B", help="Show positions A to B (exclusive); either may be omitted or negative."
     ),
-    svg: Path | None = typer.Option(None, help="Save a figure to this file instead: .svg, .png or .pdf."),
+    figure: Path | None = typer.Option(
+        None, metavar="FILE", help="Save a figure to this file instead: .svg, .png or .pdf."
+    ),
     sites: bool = typer.Option(False, "--sites", help="List the names of all sites."),
     device: str = DEVICE,
     json: bool = typer.Option(False, "--json", help="Print the numbers as JSON; -inf becomes null."),
@@ -56,32 +61,36 @@ def inspect(
       clearhead inspect runs/my "Once upon a time" --block 0 --head 0
       clearhead inspect runs/my "Once" --site block.0.head.0.scores --json
     """
+    from clearhead.inspect.sites import BLOCK_SYMBOLS, HEAD_SYMBOLS
     from clearhead.inspect.state_trace import StateTrace, need_heads
     from clearhead.language_model import load
 
-    if sites and any(given is not None for given in (block, head, site, rows, svg)):
+    if sites and any(given is not None for given in (block, head, site, rows, figure)):
         raise UserError(
-            "--sites lists the names of all sites: omit --block, --head, --site, --rows and --svg"
+            "--sites lists the names of all sites: omit --block, --head, --site, --rows and --figure"
         )
-    if site is not None and (block is not None or head is not None):
-        raise UserError(f"--site {site} already names block and head: omit --block and --head")
-    if svg is not None and json:
-        raise UserError("--svg saves a figure and --json prints numbers: give only one of them")
+    symbol = site if site in BLOCK_SYMBOLS or site in HEAD_SYMBOLS else None
+    if site is not None and symbol is None and (block is not None or head is not None):
+        raise UserError(f"--site {site} already names a block and a head: omit --block and --head")
+    if figure is not None and json:
+        raise UserError("--figure saves a figure and --json prints numbers: give only one")
     chosen = None if rows is None else _parse_rows(rows)
     trace = load(model, device).inspect(read_argument(text))
     if sites:
         print_json(trace.sites()) if json else out.print("\n".join(trace.sites()))
         return
     positions = None if chosen is None else _positions(trace, rows or "", chosen)
-    if block is not None or head is not None:
-        site = _weights_of(need_heads(trace, "--block and --head"), block or 0, head or 0)
+    if symbol is not None:
+        site = _site_of(symbol, need_heads(trace, f"--site {symbol}"), block or 0, head)
+    elif block is not None or head is not None:
+        site = _head_of(need_heads(trace, "--block and --head"), block or 0, head or 0) + ".weights"
     if isinstance(trace, StateTrace) and site is None:
         site = f"block.{trace.config.n_block - 1}.state"
-    if svg is not None:
-        from clearhead.figures.figure import figure
+    if figure is not None:
+        from clearhead.figures.figure import figure as draw
 
-        figure(trace, site, rows=positions).save(svg)
-        out.print(f"saved to {svg}")
+        draw(trace, site, rows=positions).save(figure)
+        out.print(f"saved to {figure}")
     elif site is not None and site != "lens":
         _show_site(trace, site, positions, json)
     elif json:
@@ -108,11 +117,23 @@ def _positions(trace: AnyTrace, rows: str, chosen: slice) -> range:
     return positions
 
 
-def _weights_of(trace: Trace, block: int, head: int) -> str:
+def _head_of(trace: Trace, block: int, head: int) -> str:
     for kind, number, count in (("block", block, trace.config.n_block), ("head", head, trace.config.n_head)):
         if not 0 <= number < count:
             raise UserError(f"--{kind} {number}: this model has {kind}s 0 to {count - 1}")
-    return f"block.{block}.head.{head}.weights"
+    return f"block.{block}.head.{head}"
+
+
+def _site_of(symbol: str, trace: Trace, block: int, head: int | None) -> str:
+    """Return the name of the site that one of the lectures' symbols stands for."""
+    from clearhead.inspect.sites import HEAD_SYMBOLS, name_of_symbol
+
+    if symbol in HEAD_SYMBOLS:
+        return f"{_head_of(trace, block, head or 0)}.{HEAD_SYMBOLS[symbol]}"
+    if head is not None:
+        raise UserError(f"--site {symbol} is a site of a block, not of a head: omit --head")
+    name = name_of_symbol(symbol, trace.config)
+    return f"{_head_of(trace, block, 0).partition('.head')[0]}.{name}"
 
 
 def _show_site(trace: AnyTrace, site: str, positions: range | None, json: bool) -> None:
@@ -149,7 +170,7 @@ def _say_what_is_shown(rows: range, T: int, columns: range, last: int, what: str
     if len(columns) < last:
         shown.append(f"{what} {columns.start} to {columns.stop - 1} of {last}")
     if shown:
-        out.print(f"\nShown: {', '.join(shown)}.\n--rows A:B chooses positions, --json gives all.")
+        out.print(f"\nShown: {', '.join(shown)}.\n--rows A:B selects positions, --json prints everything.")
 
 
 def _lens_document(trace: Trace, positions: range | None) -> dict[str, Any]:
@@ -190,7 +211,7 @@ def _show_lens(trace: Trace, positions: range | None) -> None:
             out.print(f"block {k:>2}   {said}")
     config = trace.config
     out.print(f"\n{T} tokens, {plural(config.n_block, 'block')} of {plural(config.n_head, 'head')}.")
-    out.print(f"Recomputed from its parts, the trace agrees with the model to {trace.verify():.1e}.")
+    out.print(f"Recomputed from its parts, the trace agrees with the model to within {trace.verify():.1e}.")
     out.print(
-        "Show a head's attention with --block 0 --head 0, any numbers with --site NAME (--sites lists them)."
+        "Show a head's attention with --block 0 --head 0, or any site with --site NAME (--sites lists them)."
     )

@@ -16,15 +16,12 @@ from clearhead.cli.command import Command
 from clearhead.cli.console import clock, err, out, plural
 from clearhead.cli.options import CSV, FIGURE, JSON
 from clearhead.cli.progress import live_line
-from clearhead.cli.results import check_figure, give
+from clearhead.cli.results import check_output, finding_lines, give, part_lines
 from clearhead.labs.catalog import LABS
-from clearhead.labs.lab import Lab, Lines, Points, Result, Setting, Table, Value, Watch
-
-MOST_ROWS = 40  # of a table on the screen
-MOST_COLUMNS = 12
+from clearhead.labs.lab import Lab, Result, Setting, Watch
 
 app = typer.Typer(
-    help="The lectures' experiments. Each prints its numbers, draws a figure and asks a question.\n\n"
+    help="The lectures' experiments. Each prints its numbers and a question, and can save a figure.\n\n"
     "\b\nFor example:\n  clearhead lab attention\n  clearhead lab any-one --figure any-one.svg",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -36,16 +33,21 @@ def _make_command(lab: Lab) -> Callable[..., None]:
 
     def command(json: bool, csv: bool, figure: str | None, model: str | None = None, **settings: Any) -> None:
         from clearhead.labs.catalog import lab as run
+        from clearhead.language_model import load
 
-        check_figure(figure)
+        check_output(figure, json, csv)
+        lab.check(settings)
+        inspected = None if model is None else load(model)
+        if model is not None and lab.model not in (None, model):
+            err.print(f"this lab was designed for {lab.model}: clearhead lab {lab.name} --model {lab.model}")
         with _watching(lab) as watch:
-            result = run(lab.name, model, watch, **settings)
+            result = run(lab.name, inspected, watch, **settings)
         give(result, figure, json, csv, partial(_show, lab))
 
     parameters = [_option(setting) for setting in lab.settings]
     if lab.model is not None:
-        description = f"The model to inspect: a folder, file or pulled name. [default: {lab.model}]"
-        parameters.append(_parameter("model", typer.Option(None, help=description), str))
+        description = f"The model to inspect: a folder, a file, or a name. [default: {lab.model}]"
+        parameters.append(_parameter("model", typer.Option(None, metavar="MODEL", help=description), str))
     parameters += [
         _parameter("figure", FIGURE, str),
         _parameter("json", JSON, bool),
@@ -91,50 +93,12 @@ def _show(lab: Lab, result: Result) -> None:
     out.print(f"{lab.title}\n\n{lab.description}\n")
     for part in result.parts:
         out.print(part.name)
-        for line in _lines(*_as_table(part)):
+        for line in part_lines(part):
             out.print(f"  {line}")
         out.print("")
-    width = max(map(len, result.findings), default=0)
-    for name, value in result.findings.items():
-        out.print(f"{name:<{width}}  {_told(value)}")
+    for line in finding_lines(result):
+        out.print(line)
     out.print(f"\n{lab.question}")
-
-
-def _as_table(part: Table | Lines | Points) -> tuple[list[str], list[str], list[list[Value]]]:
-    if isinstance(part, Table):
-        return part.rows, part.columns, part.values
-    if isinstance(part, Lines):
-        columns = list(part.lines)
-        rows = [f"{part.across} = {x:g}" for x in part.x]
-        return rows, columns, [[part.lines[name][i] for name in columns] for i in range(len(rows))]
-    return (
-        part.labels,
-        ["x", "y", "group"],
-        [[*place, group] for place, group in zip(part.places, part.groups, strict=True)],
-    )
-
-
-def _lines(rows: list[str], columns: list[str], values: list[list[Value]]) -> list[str]:
-    columns = columns[:MOST_COLUMNS]
-    cells = [[_told(value) for value in line[: len(columns)]] for line in values[:MOST_ROWS]]
-    side = max(map(len, rows), default=0)
-    widths = [max(len(name), *(len(line[k]) for line in cells)) for k, name in enumerate(columns)]
-    lines = [" " * side + "".join(f"  {name:>{wide}}" for name, wide in zip(columns, widths, strict=True))]
-    for row, line in zip(rows, cells, strict=False):
-        lines.append(
-            f"{row:<{side}}" + "".join(f"  {cell:>{wide}}" for cell, wide in zip(line, widths, strict=True))
-        )
-    if len(values) > MOST_ROWS:
-        lines.append(f"… {len(values) - MOST_ROWS} more rows: --csv has all")
-    return lines
-
-
-def _told(value: Value | bool) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:.5g}"
-    return "" if value is None else str(value)
 
 
 for _lab in LABS.values():

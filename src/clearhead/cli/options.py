@@ -12,7 +12,7 @@ from clearhead.generate.sampling import OPTIONS
 MODEL: Any = typer.Argument(
     ...,
     metavar="MODEL",
-    help="A model: a folder, a GGUF file, or a pulled name.",
+    help="A model: a folder, a GGUF file, or the name of a pulled model.",
     autocompletion=complete_models,
 )
 TEXT: Any = typer.Argument(
@@ -26,7 +26,12 @@ VALIDATION: Any = typer.Option(
     None,
     help="Fraction of the text to hold out from its end, such as 0.1, or separate files (may be repeated).",
 )
-SEED: Any = typer.Option(0, help="Seed of the batches and the initial weights.")
+PRESET: Any = typer.Option(
+    "modern",
+    help="Transformer preset: lecture, gpt2 or modern.",
+    autocompletion=choose("lecture", "gpt2", "modern"),
+)
+SEED: Any = typer.Option(0, help="Seed for the batches and the initial weights.")
 DEVICE: Any = typer.Option(
     None, help="cpu, cuda or mps. [default: the best available]", autocompletion=choose("cpu", "cuda", "mps")
 )
@@ -36,13 +41,13 @@ QUANTIZE: Any = typer.Option(
     help="Quantize matrices to int8: faster on a CPU, slightly less accurate. [default: none]",
     autocompletion=choose("int8", "none"),
 )
-FIGURE: Any = typer.Option(None, help="Save a figure: a name that ends in .svg, .png or .pdf.")
+FIGURE: Any = typer.Option(None, metavar="FILE", help="Save a figure to this file: .svg, .png or .pdf.")
 JSON: Any = typer.Option(False, "--json", help="Print everything as JSON.")
 CSV: Any = typer.Option(False, "--csv", help="Print everything as CSV, one number per line.")
 
 
 def generation_option(name: str, default: Any = ..., *flags: str, note: str = "", **settings: Any) -> Any:
-    """Return the command-line option for a declared option of generation: its default, help and limits.
+    """Return the command-line option for a generation option, with its default, help and limits.
 
     `note` is added in parentheses.
     """

@@ -11,16 +11,19 @@ from typing import TYPE_CHECKING
 from rich.live import Live
 from rich.text import Text
 
+from clearhead.cli import RECEIVED
 from clearhead.cli.console import clock, err, plural
 from clearhead.runs.observer import Observer
 
 if TYPE_CHECKING:
     from clearhead.networks import LearnerConfig
+    from clearhead.runs.counting import CountedText
+    from clearhead.runs.preparation import PreparedText
+    from clearhead.runs.reports import Reports
     from clearhead.runs.request import TrainingRequest
     from clearhead.runs.run import Progress, Run
-    from clearhead.runs.saved_run import SavedRun
 
-Show = Callable[[str, bool], object]  # a line, and whether to print it off a terminal too
+Show = Callable[[str, bool], object]  # a line, and whether to print it even without a terminal
 
 PLAIN_LINES = 10
 
@@ -38,9 +41,7 @@ def show_plan(run: Run) -> None:
         "tokenizer": f"{run.tokenizer.kind}, {run.tokenizer.n_vocab:,} tokens",
         "model": f"{_shape(config, request)}, "
         f"width {config.d_model}, context {config.n_context}: {config.n_parameter:,} parameters"
-        + (
-            f", {count_parameters(run.model.network):,} of them in trainable adapters" if request.lora else ""
-        ),
+        + (f", {count_parameters(run.model.network):,} more in trainable adapters" if request.lora else ""),
         "training": f"{recipe.steps:,} steps of {recipe.batch_size}×{run.plan.context} tokens "
         f"({_times(run.plan.epochs(n))} epochs), "
         f"{recipe.name} ({recipe.optimizer}, learning rate {rate:g}, weight decay {recipe.weight_decay:g}), "
@@ -65,11 +66,9 @@ def _shape(config: LearnerConfig, request: TrainingRequest) -> str:
     blocks = plural(config.n_block, "block")
     if not isinstance(config, Config):
         return f"{request.start or config.kind}: {blocks}"
-    both_ways = "" if config.causal else ", bidirectional"
-    shared = f" ({config.n_kv_head} shared)" if config.n_kv_head != config.n_head else ""
-    return (
-        f"{request.start or request.preset}{both_ways}: {blocks} of {plural(config.n_head, 'head')}{shared}"
-    )
+    bidirectional = "" if config.causal else ", bidirectional"
+    shared = f" ({config.n_kv_head} key-value)" if config.n_kv_head != config.n_head else ""
+    return f"{request.start or request.preset}{bidirectional}: {blocks} of {plural(config.n_head, 'head')}{shared}"
 
 
 class TerminalObserver(Observer):
@@ -81,12 +80,12 @@ class TerminalObserver(Observer):
         self.live = ExitStack()
         self.show: Show = lambda *_: None
 
-    def started(self, saved_run: SavedRun) -> None:
-        show_plan(saved_run.run)
-        for reporter in saved_run.reports.reporters:
+    def started(self, run: Run, reports: Reports) -> None:
+        show_plan(run)
+        for reporter in reports.reporters:
             err.print(f"{'reports':<10} {reporter.place}")
-        if saved_run.run.trainer.step:
-            err.print(f"resuming after step {saved_run.run.trainer.step:,}")
+        if run.trainer.step:
+            err.print(f"resuming after step {run.trainer.step:,}")
 
     @contextmanager
     def training(self) -> Iterator[None]:
@@ -106,9 +105,22 @@ class TerminalObserver(Observer):
         self.live.close()
         hold()
 
+    def counting(self, text: PreparedText) -> None:
+        n, m = len(text.tokens), len(text.validation)
+        err.print(f"{'text':<10} {n:,} tokens to count, {m:,} to validate on")
+        err.print(f"{'tokenizer':<10} {text.tokenizer.kind}, {text.tokenizer.n_vocab:,} tokens")
+
+    def counted(self, counted: CountedText) -> None:
+        from clearhead.classics.ngram_config import NGramConfig
+
+        config = counted.model.config
+        assert isinstance(config, NGramConfig)
+        err.print(f"{'model':<10} {config.n_ngram:,} n-grams of up to {config.order} tokens")
+        err.print(f"{'validation':<10} loss {counted.validation_loss:.4f} after {counted.seconds:.1f} s")
+
 
 def watch(name: str, run: Run) -> None:
-    """Train a run that is not saved to the end, and show progress."""
+    """Train an unsaved run to the end, showing progress."""
     validated = None
     for word in run.plan.warnings(len(run.tokens)):
         err.print(f"{name:<12} {word}")
@@ -148,7 +160,7 @@ def _is_plain_line(progress: Progress) -> bool:
 
 @contextmanager
 def live_line() -> Iterator[Show]:
-    """One line updated in place; off a terminal, selected lines printed one by one."""
+    """One line updated in place; without a terminal, only selected lines, printed one by one."""
     if not err.is_terminal:
         yield lambda text, plain: err.print(text) if plain else None
         return
@@ -160,9 +172,10 @@ def live_line() -> Iterator[Show]:
 def interrupts() -> Iterator[list[int]]:
     """A list that receives Ctrl-C and SIGTERM, so that they do not interrupt the enclosed work.
 
-    A second Ctrl-C stops at once, unless `hold` is called for work that must not be interrupted.
+    It starts with the signals that were swallowed before. A second Ctrl-C stops at once, unless `hold` is called for
+    work that must not be interrupted.
     """
-    came: list[int] = []
+    came = [*RECEIVED]
 
     def note(number: int, _: FrameType | None) -> None:
         came.append(number)
@@ -177,6 +190,6 @@ def interrupts() -> Iterator[list[int]]:
 
 
 def hold() -> None:
-    """From here on, until `interrupts` exits, signals wait: a model is being saved."""
+    """Ignore signals until `interrupts` exits: a model is being saved."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)

@@ -23,31 +23,35 @@ DEMO = Path("runs/demo")
 def publish(
     folder: Path = typer.Argument(..., metavar="OUT", help="The folder to create or replace."),
     texts: list[str] = typer.Argument(
-        None, metavar="[TEXT…]", help="Texts offered on the page. [default: six examples]"
+        None, metavar="TEXT", help="Texts offered on the page. [default: six examples]"
     ),
     model: str = typer.Option(
         None,
-        help="A model: a folder, a GGUF file, or a pulled name. [default: runs/demo, which is "
+        metavar="MODEL",
+        help="A model: a folder, a GGUF file, or the name of a pulled model. [default: runs/demo, which is "
         "trained for a minute if it does not exist]",
     ),
     head: list[str] = typer.Option(
         None,
-        help="A head to show, such as 3.5 (may be repeated), instead of all heads of a large model. [default: all]",
+        metavar="BLOCK.HEAD",
+        help="Publish only this head, such as 3.5 (may be repeated), if the model is too large. [default: all]",
     ),
-    labs: bool = typer.Option(True, help="Run the labs that take seconds, and show their results."),
+    labs: bool = typer.Option(
+        True, help="Run all labs and show their results; those that train take several minutes."
+    ),
     device: str = DEVICE,
     json: bool = typer.Option(False, "--json", help="Print the result as JSON."),
 ) -> None:
     """Publish a page that needs no installation.
 
-    Writes a folder that any web host can serve and that needs no server of ours.
+    Writes a folder of static files that any web host can serve.
 
     \b
     For example:
       clearhead publish site
       clearhead publish site "The king was old." "The queen was old." --model runs/my
     """
-    from clearhead.export.published_folder import TEXTS, check_folder
+    from clearhead.export.published_folder import check_folder
     from clearhead.export.published_folder import publish as write
     from clearhead.page.assets import has_bundles
 
@@ -58,7 +62,7 @@ def publish(
     check_folder(folder)
     heads = [_parse_head(each) for each in head] if head else None
     opened = _open(model, device)
-    written = write(opened, folder, texts or TEXTS, heads, labs, err.print)
+    written = write(opened, folder, texts or None, heads, labs, err.print)
     size = sum(path.stat().st_size for path in written)
     if json:
         print_json({"path": str(folder), "files": [path.name for path in written], "bytes": size})
@@ -92,11 +96,11 @@ def _train(device: str) -> None:
     from clearhead.cli.train import show_outcome
     from clearhead.formats.folder import check_free
     from clearhead.runs.demo import demo_request, demo_texts
-    from clearhead.runs.training import train_in_folder
+    from clearhead.runs.training import train_network
 
     check_free(DEMO)
     err.print(f"No model was named: training one on the built-in stories for a minute, in {DEMO}.\n")
     request = demo_request(device=device)
-    outcome = train_in_folder(DEMO, demo_texts, request, TerminalObserver(), command=sys.argv)
+    outcome = train_network(DEMO, demo_texts, request, TerminalObserver(), command=sys.argv)
     assert outcome is not None
     show_outcome(outcome)

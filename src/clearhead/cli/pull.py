@@ -10,7 +10,7 @@ from clearhead.cli.completion import complete_pulled
 from clearhead.cli.console import out, print_json
 from clearhead.cli.progress import Show, live_line
 
-PLAIN_LINES = 5  # progress lines per download, off a terminal
+PLAIN_LINES = 5  # progress lines per download without a terminal
 
 
 def pull(
@@ -55,7 +55,7 @@ def pull(
 
 
 def _reporter(title: str, show: Show) -> Callable[[str, int, int], None]:
-    """Progress in bytes; off a terminal, a line at intervals."""
+    """Progress in bytes; without a terminal, a line at intervals."""
     shown: dict[str, int] = {}
 
     def report(doing: str, done: int, total: int) -> None:

@@ -12,32 +12,35 @@ import typer
 from clearhead.cli.console import err, out
 from clearhead.cli.options import CSV, DEVICE, FIGURE, JSON, SEED, TEXT, TOKENIZER, VALIDATION, VOCAB
 from clearhead.cli.progress import watch
-from clearhead.cli.results import check_figure, give
+from clearhead.cli.results import check_output, give
 from clearhead.cli.tables import print_table
 from clearhead.cli.train import read_validation
 
 if TYPE_CHECKING:
     from clearhead.labs.lab import Lines, Result, Table
 
-NARROWEST = (
-    20  # minimum characters of a sample column; in narrower terminals samples are printed below each other
-)
+# Minimum characters of a sample column; in a narrower terminal, samples are printed one below the other.
+NARROWEST = 20
 
 
 def race(
     text: list[str] = TEXT,
-    minutes: float = typer.Option(1.0, help="Training time of each, in minutes."),
+    minutes: float = typer.Option(1.0, help="Training time per model, in minutes."),
     kind: list[str] = typer.Option(
         None,
-        help="A competitor; elman and gru are possible too (may be repeated). [default: ngram, lstm, transformer]",
+        help="A competitor; elman and gru are also available (may be repeated). [default: ngram, lstm, transformer]",
     ),
-    model: list[str] = typer.Option(None, help="A saved model to compare as it is (may be repeated)."),
+    model: list[str] = typer.Option(
+        None, metavar="MODEL", help="A saved model to compare without training it (may be repeated)."
+    ),
     context: int = typer.Option(None, help="Tokens per window. [default: 128]"),
     tokenizer: str = TOKENIZER,
     vocab: int = VOCAB,
     validation: list[str] = VALIDATION,
-    prompt: str = typer.Option(None, help="Prompt that all continue. [default: from the end of the text]"),
-    tokens: int = typer.Option(60, help="Tokens that each generates."),
+    prompt: str = typer.Option(
+        None, help="Prompt for all models to continue. [default: from the end of the text]"
+    ),
+    tokens: int = typer.Option(60, help="Tokens to generate with each model."),
     seed: int = SEED,
     device: str = DEVICE,
     figure: str = FIGURE,
@@ -47,8 +50,7 @@ def race(
     """Race n-gram, LSTM and transformer on the same text.
 
     All train for the same time with the same tokenizer and are evaluated on the end of the text. Nothing is
-    saved:
-    use clearhead train --kind to keep a model.
+    saved; to keep a model, use clearhead train --kind.
 
     \b
     For example:
@@ -59,7 +61,7 @@ def race(
     from clearhead.runs.request import TrainingRequest
     from clearhead.text.corpus import documents
 
-    check_figure(figure)
+    check_output(figure, json, csv)
     request = TrainingRequest(
         minutes=minutes,
         context=context,

@@ -73,7 +73,7 @@ def _find(place: Path) -> list[dict[str, Any]]:
 
 
 def _describe(folder: Path) -> dict[str, Any]:
-    """Read from run.json and metrics.jsonl alone."""
+    """Describe a run from run.json and metrics.jsonl alone."""
     from clearhead.files import read_json
     from clearhead.networks import config_from_json
     from clearhead.runs.listing import planned_steps
@@ -98,7 +98,7 @@ def _describe(folder: Path) -> dict[str, Any]:
 
 
 def _how_to_resume(command: list[str], folder: Path) -> str:
-    """The command to resume the run, as it can be typed."""
+    """The command that resumes the run."""
     from clearhead.runs.listing import resume_command
 
     words = resume_command(command, folder)

@@ -11,14 +11,14 @@ from clearhead.cli.completion import complete_models
 from clearhead.cli.console import err
 from clearhead.cli.options import DEVICE, generation_option
 from clearhead.errors import UserError
-from clearhead.generate.sampling import QUEUE, check_options
+from clearhead.generate.sampling import QUEUE, SLOTS, check_options
 
 
 def serve(
     models: list[str] = typer.Argument(
         ...,
-        metavar="MODEL…",
-        help="Folders, GGUF files, or pulled names.",
+        metavar="MODEL",
+        help="Folders, GGUF files, or names of pulled models.",
         autocompletion=complete_models,
     ),
     host: str = typer.Option(
@@ -33,21 +33,22 @@ def serve(
         help="Access token for clients. [default: a new one]",
     ),
     no_token: bool = typer.Option(
-        False, "--no-token", help="Allow access without a token from this machine."
+        False, "--no-token", help="Allow access from this machine without a token."
     ),
     allow_host: list[str] = typer.Option(
-        None, help="A host name of this server, such as behind a proxy (may be repeated)."
+        None,
+        help="A host name by which clients reach this server, such as that of a proxy (may be repeated).",
     ),
-    slots: int = generation_option("slots", 16),
+    slots: int = generation_option("slots"),
     queue: int = generation_option("queue"),
     grace: float = typer.Option(
         30.0, min=0, max=3600, help="Seconds to let running requests finish after a shutdown signal."
     ),
     device: str = DEVICE,
 ) -> None:
-    """Serve models to OpenAI clients and to the page.
+    """Serve models to OpenAI clients and the explorer in the browser.
 
-    By default, listens on this machine only and requires the token.
+    By default, listens on this machine only and requires a token.
 
     \b
     For example:
@@ -80,17 +81,21 @@ def run(
     token: str | None = None,
     no_token: bool = False,
     allowed: Sequence[str] = (),
-    slots: int = 16,
+    slots: int = SLOTS,
     queue: int = QUEUE,
     grace: float = 30.0,
     show: Callable[[str], object] = lambda _: None,
     places: Sequence[Path] | None = None,
     only_first: bool = False,
+    log: Callable[[str], object] = err.print,
+    ended: Callable[[], str] = lambda: "ended",
 ) -> None:
-    """Load the models and serve until a signal comes. `show` receives the address; early requests wait.
+    """Load the models and serve until a signal arrives. `show` receives the address; early requests wait.
 
-    With `places`, the models there can be opened while it runs, and others pulled: then it is enough if one
-    model can be loaded at the start.
+    `ended` returns the line to print at the end.
+
+    With `places`, the models there can be opened later, and others pulled. With `only_first`, only the
+    first model that can be loaded is loaded at the start.
     """
     from clearhead.files import home
     from clearhead.server.model_loader import ModelLibrary
@@ -111,5 +116,5 @@ def run(
         credentials = make_credentials(host, opened, token, allowed)
         err.print(f"open {make_url(host, credentials)}")
         show(make_url(host, credentials))
-        run_server(registry, opened, credentials, log=err.print, library=library, grace=grace)
-    err.print("ended")
+        run_server(registry, opened, credentials, log=log, library=library, grace=grace)
+    err.print(ended())

@@ -12,8 +12,9 @@ from clearhead.cli.console import out
 if TYPE_CHECKING:
     from torch import Tensor
 
-SHARE = 4  # characters of a weight in percent
-NUMBER = 9  # characters of other numbers
+SHARE = 4  # column width of a weight in percent
+WEIGHT = 7  # width of a weight with five decimals
+NUMBER = 9  # column width of any other number
 TO_THE_LEFT = ("model", "family", "kind", "license", "name", "title", "run", "state")
 
 
@@ -30,7 +31,7 @@ def print_table(headings: dict[str, str], rows: list[dict[str, Any]]) -> None:
 def attention_table(
     tokens: Sequence[str], weights: Tensor, rows: range | None = None, columns: range | None = None
 ) -> Text:
-    """A row for each query token, a column for each key token: weights in percent, darker for more.
+    """A row for each query token, a column for each key token: weights in percent, darker for larger ones.
 
     `rows` and `columns` are the positions of the weights; default: all.
     """
@@ -50,6 +51,21 @@ def number_table(tokens: Sequence[str], values: Tensor, rows: range, columns: ra
     for row, line in zip(rows, values.tolist(), strict=True):
         text.append(_name(tokens, rows, row))
         text.append("".join(_number(number) for number in line))
+    return text
+
+
+def weight_table(rows: Sequence[str], columns: Sequence[str], values: Sequence[Sequence[float]]) -> Text:
+    """Named weights from 0 to 1, with the lectures' five decimals, darker for larger ones."""
+    side = max(map(len, rows))
+    widths = [max(WEIGHT, len(column)) for column in columns]
+    names = "".join(f"  {name:>{width}}" for name, width in zip(columns, widths, strict=True))
+    text = Text(" " * side)
+    text.append(names, style="dim")
+    for row, line in zip(rows, values, strict=True):
+        text.append(f"\n{row:<{side}}")
+        for weight, width in zip(line, widths, strict=True):
+            text.append("  ")
+            text.append(f"{weight:>{width}.5f}", style=_shade(weight))
     return text
 
 
@@ -90,7 +106,7 @@ def _number(number: float) -> str:
 
 
 def _shade(weight: float) -> str:
-    """A shade from the terminal's background to purple, the color of attention."""
+    """A shade from white to purple, the color of attention; small weights are dimmed instead."""
     if weight < 0.05:
         return "dim"
     red, green, blue = (round(255 + (end - 255) * min(1.0, weight)) for end in (88, 28, 135))

@@ -13,9 +13,8 @@ import typer
 from clearhead.cli.completion import choose, complete_models
 from clearhead.cli.config import typed_again
 from clearhead.cli.console import err, print_json
-from clearhead.cli.options import DEVICE, SEED, TEXT, TOKENIZER, VALIDATION, VOCAB
+from clearhead.cli.options import DEVICE, PRESET, SEED, TEXT, TOKENIZER, VALIDATION, VOCAB
 from clearhead.cli.progress import TerminalObserver, print_notes
-from clearhead.errors import UserError
 
 if TYPE_CHECKING:
     from clearhead.runs.reports import Reports
@@ -35,12 +34,12 @@ def train(
         None, "--out", "-o", help="Folder for the model. [default: runs/ and the name of the text]"
     ),
     minutes: float = typer.Option(None, help="Training time; everything else is chosen to fit. [default: 3]"),
-    steps: int = typer.Option(None, help="Or train for this many steps."),
+    steps: int = typer.Option(None, help="Train for this many steps instead."),
     start: str = typer.Option(
         None,
         "--from",
         metavar="MODEL",
-        help="Fine-tune from a model: a folder, a GGUF file, or a pulled name.",
+        help="Fine-tune from a model: a folder, a GGUF file, or the name of a pulled model.",
         autocompletion=complete_models,
     ),
     lora: int = typer.Option(
@@ -52,11 +51,7 @@ def train(
         autocompletion=choose("transformer", "elman", "gru", "lstm", "ngram"),
     ),
     order: int = typer.Option(None, help="Order of an n-gram model. [default: 5]"),
-    preset: str = typer.Option(
-        "modern",
-        help="Transformer preset: lecture, gpt2 or modern.",
-        autocompletion=choose("lecture", "gpt2", "modern"),
-    ),
+    preset: str = PRESET,
     blocks: int = typer.Option(None, help="Number of blocks."),
     heads: int = typer.Option(None, help="Heads per block."),
     kv_heads: int = typer.Option(None, help="Key-value heads (grouped-query attention)."),
@@ -69,8 +64,10 @@ def train(
         1, help="Gradient accumulation: process a batch in this many parts to save memory."
     ),
     dropout: float = typer.Option(None, help="Dropout on the residual stream during training."),
-    both_ways: bool = typer.Option(
-        False, "--both-ways", help="Train a bidirectional model that fills in blanks."
+    bidirectional: bool = typer.Option(
+        False,
+        "--bidirectional",
+        help="Train a masked language model, which fills in blanks (clearhead fill).",
     ),
     recipe: str = typer.Option(
         "fast",
@@ -82,7 +79,7 @@ def train(
         help="muon or adamw. [default: muon with fast; adamw with classic and --from]",
         autocompletion=choose("muon", "adamw"),
     ),
-    learning_rate: float = typer.Option(None, help="Learning rate, for matrices."),
+    learning_rate: float = typer.Option(None, help="Learning rate for matrices."),
     validation: list[str] = VALIDATION,
     seed: int = SEED,
     sharded: bool = typer.Option(False, "--sharded", help="Shard weights across processes (FSDP2)."),
@@ -95,7 +92,7 @@ def train(
     device: str = DEVICE,
     resume: bool = typer.Option(False, "--resume", help="Resume the run that this command started."),
     checkpoint_every: int = typer.Option(
-        None, min=1, help="Steps between checkpoints. [default: about one minute]"
+        None, min=1, help="Steps between checkpoints. [default: about one checkpoint per minute]"
     ),
     snapshots: int = typer.Option(
         0, min=0, help="Save this many snapshots of the model, at increasing intervals."
@@ -139,7 +136,7 @@ def train(
         batch=batch,
         accumulation=accumulation,
         dropout=dropout,
-        both_ways=both_ways,
+        bidirectional=bidirectional,
         recipe=recipe,
         optimizer=optimizer,
         learning_rate=learning_rate,
@@ -151,12 +148,8 @@ def train(
         device=device,
     )
     if request.kind == "ngram":
-        if resume or checkpoint_every or snapshots or tensorboard or wandb or group.world_size > 1:
-            raise UserError(
-                "an n-gram model is counted in one pass by one process: omit --resume, --checkpoint-every, "
-                "--snapshots, --tensorboard, --wandb and torchrun"
-            )
-        _count(text, out, request, json)
+        unsupported = {"checkpoint_every": checkpoint_every, "snapshots": snapshots, "resume": resume}
+        _count(text, out, request, json, group=group, reports=reports, **unsupported)
         return
     options = {
         "checkpoint_every": checkpoint_every,
@@ -170,37 +163,26 @@ def train(
         group.shutdown()
 
 
-def _count(text: list[str], out: Path | None, request: TrainingRequest, json: bool) -> None:
+def _count(text: list[str], out: Path | None, request: TrainingRequest, json: bool, **options: Any) -> None:
     """Train an n-gram model by counting, without training steps."""
-    from clearhead.classics.ngram_config import NGramConfig
-    from clearhead.formats.folder import check_free
-    from clearhead.runs.counting import count_text
-    from clearhead.runs.preparation import PreparedText
-    from clearhead.runs.run import save_somewhere
+    from clearhead.runs.training import train_ngram
     from clearhead.text.corpus import documents
 
-    folder = out or _folder(name_after(text[0]), resume=False)
-    check_free(folder)
-
-    def print_text(found: PreparedText) -> None:
-        n, m = len(found.tokens), len(found.validation)
-        err.print(f"{'text':<10} {n:,} tokens to count, {m:,} to validate on")
-        err.print(f"{'tokenizer':<10} {found.tokenizer.kind}, {found.tokenizer.n_vocab:,} tokens")
-
-    counted = count_text(list(documents(text, sys.stdin.buffer)), request, on_text=print_text)
-    model = counted.model
-    config = model.config
-    assert isinstance(config, NGramConfig)
-    err.print(f"{'model':<10} {config.n_ngram:,} n-grams of up to {config.order} tokens")
-    err.print(f"{'validation':<10} loss {counted.validation_loss:.4f} after {counted.seconds:.1f} s")
-    folder, refused = save_somewhere(model, folder)
-    if refused is not None:
-        err.print(f"clearhead: {refused}")
-    err.print(f"saved to {folder}; try: clearhead generate {folder}")
+    outcome = train_ngram(
+        out or choose_folder(name_after(text[0]), resume=False),
+        lambda: list(documents(text, sys.stdin.buffer)),
+        request,
+        TerminalObserver(),
+        **options,
+    )
+    if outcome.error is not None:
+        err.print(f"clearhead: {outcome.error}")
+    err.print(f"saved to {outcome.folder}; try: clearhead generate {outcome.folder}")
     if json:
-        config = model.config
-        summary = {"parameters": config.n_parameter, "config": config.to_json(), **(model.training or {})}
-        print_json({"out": str(folder), **summary, "seconds": counted.seconds})
+        model = outcome.counted.model
+        summary = {"parameters": model.config.n_parameter, "config": model.config.to_json()}
+        summary.update(model.training or {})
+        print_json({"out": str(outcome.folder), **summary, "seconds": outcome.counted.seconds})
 
 
 def _train(
@@ -215,10 +197,10 @@ def _train(
 ) -> None:
     """Train in this process, alone or as part of a group."""
     from clearhead.runs.run_folder import is_run
-    from clearhead.runs.training import train_in_folder
+    from clearhead.runs.training import train_network
     from clearhead.text.corpus import Document, documents
 
-    folder = group.broadcast(out or _folder(name_after(text[0]), resume))
+    folder = group.broadcast(out or choose_folder(name_after(text[0]), resume))
 
     def read_texts() -> list[Document]:
         texts = list(documents(text, sys.stdin.buffer if group.world_size == 1 else None))
@@ -226,7 +208,7 @@ def _train(
             err.print(f"there is no run in {folder} to resume: starting one")
         return texts
 
-    outcome = train_in_folder(
+    outcome = train_network(
         folder,
         read_texts,
         request,
@@ -263,8 +245,8 @@ def show_outcome(outcome: Outcome, json: bool = False) -> None:
         print_json({"out": str(folder), **_summary(run, training), "seconds": run.seconds})
 
 
-def _folder(name: str, resume: bool) -> Path:
-    """A new folder; to resume, the newest existing one that holds a run."""
+def choose_folder(name: str, resume: bool) -> Path:
+    """A new folder; to resume, the existing run with the highest number."""
     from clearhead.runs.run_folder import is_run
 
     free = free_folder(Path("runs"), name)
@@ -289,7 +271,7 @@ def free_folder(parent: Path, name: str) -> Path:
 
 
 def name_after(source: str) -> str:
-    """A folder name for a model of this text, without glob characters or a lone dash."""
+    """A folder name for a model trained on this text, without glob characters or outer dashes."""
     return re.sub(r"[^\w-]", "", Path(source).name.split(".")[0]).strip("-") or "text"
 
 

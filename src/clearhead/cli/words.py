@@ -13,7 +13,7 @@ from clearhead.errors import UserError
 if TYPE_CHECKING:
     from clearhead.word_vectors import WordVectors
 
-PLAIN_LINES = 10  # progress lines off a terminal
+PLAIN_LINES = 10  # progress lines without a terminal
 
 
 def words(
@@ -33,12 +33,18 @@ def words(
     width: int = typer.Option(None, help="Features per vector. [default: 100]"),
     window: int = typer.Option(None, help="Maximum distance to a neighbor. [default: 5]"),
     negative: int = typer.Option(None, help="Negative samples per pair. [default: 5]"),
-    min_count: int = typer.Option(None, help="Leave out rarer words. [default: 5]"),
+    min_count: int = typer.Option(
+        None, help="Leave out words that occur fewer times than this. [default: 5]"
+    ),
     sample: float = typer.Option(
-        None, help="Subsampling threshold: more frequent words are partly skipped. [default: 0.001]"
+        None,
+        help="Subsampling threshold: occurrences of words more frequent than this are randomly skipped. "
+        "[default: 0.001]",
     ),
     epochs: int = typer.Option(None, help="Passes over the text. [default: 5]"),
-    rate: float = typer.Option(None, help="Initial learning rate; it decays to almost 0. [default: 0.025]"),
+    learning_rate: float = typer.Option(
+        None, help="Initial learning rate; it decays to almost 0. [default: 0.025]"
+    ),
     seed: int = typer.Option(
         None, help="With --workers 1, the same seed gives the same vectors. [default: 0]"
     ),
@@ -62,7 +68,7 @@ def words(
         "min_count": min_count,
         "sample": sample,
         "epochs": epochs,
-        "rate": rate,
+        "learning_rate": learning_rate,
         "seed": seed,
         "workers": workers,
     }
@@ -84,7 +90,7 @@ def words(
 def _load(
     text: list[str], save: Path | None, settings: dict[str, Any]
 ) -> tuple[WordVectors, dict[str, Any]] | None:
-    """The vectors in a file, if it is one."""
+    """The vectors, if the arguments name a file of vectors."""
     from clearhead.formats.word2vec import recognize
 
     files = [name for name in text if name != "-" and recognize(Path(name))]
@@ -93,7 +99,7 @@ def _load(
     if len(text) > 1 or settings:
         option = f"--{next(iter(settings)).replace('_', '-')}" if settings else "another file"
         raise UserError(
-            f"{files[0]} contains word vectors, but {option} needs a text: give it without {option} to query it"
+            f"{files[0]} contains word vectors, but {option} needs a text: to query the vectors, omit {option}"
         )
     from clearhead.word_vectors import load_words
 
@@ -141,7 +147,7 @@ def _check_free(path: Path) -> None:
 
     check_ending(path)
     if path.exists():
-        raise UserError(f"{path} already exists: choose another name with --out, or move it away")
+        raise UserError(f"{path} already exists: choose another name with --out, or move it elsewhere")
 
 
 def _ask(

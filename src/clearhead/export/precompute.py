@@ -93,7 +93,7 @@ class ResponseRecorder:
             self.store("/api/why", fields, self.request_json("/api/why", **fields))
 
     def record_neighbors(self, stages: list[str]) -> None:
-        """Record the nearest tokens of each of the last positions at these stages."""
+        """Record the tokens nearest to each of the last positions at these stages."""
         for row in range(max(0, len(self.trace) - MAX_POSITIONS), len(self.trace)):
             for stage in stages:
                 fields = {"position": row, "stage": stage, "along": None, "count": MAX_NEIGHBORS}
@@ -112,7 +112,7 @@ class ResponseRecorder:
 
 
 def keep_largest(values: list[float | None]) -> list[float | None]:
-    """Keep the values that are drawn, and replace the smaller ones by None."""
+    """Keep the values that are drawn, and replace the smaller ones with None."""
     sizes = [abs(value or 0.0) for value in values]
     largest = set(np.argsort(-np.array(sizes), kind="stable")[:MAX_SOURCES].tolist())
     return [value if i in largest else None for i, value in enumerate(values)]

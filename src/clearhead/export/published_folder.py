@@ -18,9 +18,9 @@ from clearhead.api.labs import LabDetails, LabResponse
 from clearhead.errors import UserError
 from clearhead.export.precompute import Exchange, ResponseRecorder
 from clearhead.export.saved_page import pack
-from clearhead.export.saved_trace import Array, as_array, save_trace, stored_weights
+from clearhead.export.saved_trace import Float32Array, as_array, save_trace, stored_weights
 from clearhead.export.saved_views import REQUEST_TABS, SavedViews
-from clearhead.extras import is_installed
+from clearhead.extras import EXTRAS, is_installed
 from clearhead.files import disk_errors, write_text, write_whole
 from clearhead.inspect.indexing import check_index
 from clearhead.inspect.state_trace import need_heads
@@ -31,19 +31,18 @@ from clearhead.language_model import LanguageModel
 from clearhead.model.config import Config
 from clearhead.page.assets import SITE, read_bundle
 from clearhead.server.in_process import InProcessClient
+from clearhead.text.examples import as_tokenized
 
 INDEX_FILE, MODEL_FILE, LAB_FILE = "publication.json", "model.bin", "labs.json"
-# Labs that take seconds and use no model, so that their results do not depend on what is published.
-PUBLISHED_LABS = ("attention", "matrix", "position", "scale", "neighbors")
-NUMBA_LABS = ("neighbors",)
+PUBLISHED_LABS = tuple(LABS)
+LAB_EXTRAS = {"neighbors": "numba", "pronoun": "probes"}  # the optional packages that labs need
 MAX_WEIGHTS = 8_000_000  # 32 MB, an acceptable download for a web page
 
-# In the style of the built-in stories, on which the demo's model is trained. The leading space is that of a
-# sentence in the middle of a story.
+# In the style of the built-in stories, on which the demo's model is trained.
 TEXTS = (
-    " The chicken didn't cross the road because it was too tired.",
-    " The chicken didn't cross the road because it was too wide.",
-    " The trumpet didn't fit in the bucket because it was too",
+    "The chicken didn't cross the road because it was too tired.",
+    "The chicken didn't cross the road because it was too wide.",
+    "The trumpet didn't fit in the bucket because it was too",
     "Ella lived near the village. She had a trumpet, and it was green. One afternoon, Ella lost her",
     "Ben lived near the orchard. Ben and Rosa played with the ball until",
     "Tom was happy, and Anna was",
@@ -55,17 +54,22 @@ Heads = Sequence[tuple[int, int]]
 def publish(
     model: LanguageModel,
     folder: Path,
-    texts: Sequence[str] = TEXTS,
+    texts: Sequence[str] | None = None,
     heads: Heads | None = None,
     labs: bool = True,
     log: Callable[[str], object] = lambda _: None,
 ) -> list[Path]:
     """Write the folder and return the files written. The steps of all heads, or of `heads`, can be inspected.
 
+    By default, the texts are sentences in the style of the stories, in the form the model's tokenizer
+    encodes best.
+
     A folder that was published before is overwritten; other files in it are left alone.
     """
     check_folder(folder)
     config = model.transformer("publishing").config
+    if texts is None:
+        texts = [as_tokenized(model.tokenizer, text) or text for text in TEXTS]
     traces = _inspect(model, texts)
     views = _choose_views(config, heads, len(traces) > 1)
     weights = _collect_weights(traces[0], views, whole=heads is None)
@@ -84,7 +88,7 @@ def publish(
         files[LAB_FILE] = _run_labs(log)
     index = {
         "details": _request(client, "/api/open", model.name),
-        "views": [*views.tabs, "tiny", *(["labs"] if labs else [])],
+        "views": [*views.tabs, "lectures", "tiny", *(["labs"] if labs else [])],
         "texts": [
             {"text": text, "ids": trace.ids[0].tolist(), "file": _text_file(number)}
             for number, (text, trace) in enumerate(zip(texts, traces, strict=True))
@@ -121,7 +125,7 @@ def _is_published(index: Path) -> bool:
 
 def _inspect(model: LanguageModel, texts: Sequence[str]) -> list[Trace]:
     if not texts:
-        raise UserError("no text to publish: give at least one, or none for the default texts")
+        raise UserError("no text to publish: give at least one, or omit the argument for the default texts")
     if twice := next((text for i, text in enumerate(texts) if text in texts[:i]), None):
         raise UserError(f"the text {twice[:40]!r} is given twice: give each text once")
     return [need_heads(model.inspect(text), "a page") for text in texts]
@@ -138,7 +142,7 @@ def _choose_views(config: Config, heads: Heads | None, several: bool) -> SavedVi
     return SavedViews(True, heads=list(dict.fromkeys(heads)), tabs_with_requests=tabs, opened="steps")
 
 
-def _collect_weights(trace: Trace, views: SavedViews, whole: bool) -> dict[str, Array]:
+def _collect_weights(trace: Trace, views: SavedViews, whole: bool) -> dict[str, Float32Array]:
     """Return the weights that the views need, or all of them; a tied embedding is stored once."""
     names = stored_weights(trace, views)
     if whole:
@@ -150,12 +154,12 @@ def _collect_weights(trace: Trace, views: SavedViews, whole: bool) -> dict[str, 
     if count > MAX_WEIGHTS:
         raise UserError(
             f"a page with all of {trace.model_name} would contain {count:,} weights; the limit is "
-            f"{MAX_WEIGHTS:,}: select heads, such as --head 3.5"
+            f"{MAX_WEIGHTS:,}: select some heads, such as 3.5"
         )
     return {name: as_array(weight(network, name)) for name in names}
 
 
-def _describe(weights: dict[str, Array]) -> list[dict[str, Any]]:
+def _describe(weights: dict[str, Float32Array]) -> list[dict[str, Any]]:
     return [{"name": name, "shape": array.shape, "first": 0} for name, array in weights.items()]
 
 
@@ -178,21 +182,25 @@ def _request(client: InProcessClient, path: str, model: str) -> Any:
 
 
 def _run_labs(log: Callable[[str], object]) -> bytes:
-    names = list(PUBLISHED_LABS)
-    skipped = [name for name in names if name in NUMBA_LABS]
-    if skipped and not is_installed("numba"):
-        log(f"skipping the lab {', '.join(skipped)}, which needs numba: pip install 'clearhead[numba]'")
-        names = [name for name in names if name not in skipped]
-    log(f"running the labs {', '.join(names)} …")
-    results = [LabResponse.of(lab(name)).model_dump(mode="json") for name in names]
-    details = [LabDetails.of(LABS[name]).model_dump(mode="json") for name in names]
+    """Run each lab with its default settings, on the model it was designed for if it inspects one."""
+    details, results = [], []
+    for name in PUBLISHED_LABS:
+        extra = LAB_EXTRAS.get(name)
+        if extra is not None and not is_installed(extra):
+            package = EXTRAS[extra].package
+            log(f"skipping the lab {name}, which needs {package}: pip install 'clearhead[{extra}]'")
+            continue
+        log(f"running the lab {name}{', which trains' if LABS[name].long else ''} …")
+        results.append(LabResponse.of(lab(name)).model_dump(mode="json"))
+        # With a model here, the page would say that the lab inspects the published one. The result names the model.
+        details.append(LabDetails.of(LABS[name]).model_copy(update={"model": None}).model_dump(mode="json"))
     return json.dumps({"labs": details, "results": results}, ensure_ascii=False, allow_nan=False).encode()
 
 
 def _write(folder: Path, files: dict[str, bytes], index: dict[str, Any]) -> list[Path]:
     if not (folder / ".nojekyll").exists():  # without it GitHub Pages runs Jekyll, which drops some files
         files[".nojekyll"] = b""
-    with disk_errors(folder, f"publishing to {folder}"):
+    with disk_errors(folder, "the page was not published"):
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
             write_whole(folder / name, partial(_fill, content))

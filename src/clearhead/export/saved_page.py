@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from clearhead.errors import UserError
-from clearhead.export.saved_trace import Array, save_trace
+from clearhead.export.saved_trace import Float32Array, save_trace
 from clearhead.export.saved_views import choose_views
 from clearhead.files import disk_errors, write_text
 from clearhead.inspect.comparison import Comparison
@@ -27,15 +27,15 @@ from clearhead.page.assets import read_bundle
 def save_html(
     what: AnyTrace | Comparison[Trace], path: str | Path, views: Sequence[str] | None = None
 ) -> None:
-    """Save a trace or a comparison as one HTML file that opens in any browser, without a network or a model.
+    """Save a trace or a comparison as one HTML file that opens in any browser, without network access or a model.
 
     `views` selects what the file contains: "flow" (the whole model, with a thumbnail of every head and the
     next token), a head such as "block.3.head.5", a block such as "block.3" with all its heads, "ends" (the
     embedding, the final norm and the next token), "lens" (the logit lens), "why" (attributions of the most
     likely next tokens, and of the heads' scores) and "words" (the nearest neighbors of each token). The
-    default is the flow and the first head. A comparison shows its two traces side by side; further views show
-    its first trace. The page opens with the first view, a comparison with the comparison. A head's numbers
-    can be followed back to the trained weights.
+    default is the flow and the first head. A comparison shows its two traces side by side; other views show
+    its first trace. The page opens with the comparison, or else with the first view. A head's numbers can be
+    followed back to the trained weights.
     """
     if isinstance(what, StateTrace):
         what = need_heads(what, "a page of a trace")
@@ -52,11 +52,11 @@ def save_html(
     if path.is_dir():
         raise UserError(f"{path} is a folder: expected the path of a file")
     page = fill_page(trace, base64.b64encode(pack(*save_trace(what, chosen))).decode())
-    with disk_errors(path.parent, f"saving {path}"):
+    with disk_errors(path.parent, f"{path} was not saved"):
         write_text(path, page)
 
 
-def pack(header: dict[str, Any], arrays: Sequence[Array]) -> bytes:
+def pack(header: dict[str, Any], arrays: Sequence[Float32Array]) -> bytes:
     """Compress a JSON header and float32 arrays, in the format that the page unpacks.
 
     The bytes of the numbers are grouped by significance, which compresses better.
@@ -69,7 +69,7 @@ def pack(header: dict[str, Any], arrays: Sequence[Array]) -> bytes:
 
 def fill_page(trace: Trace, data: str) -> str:
     """Return the HTML. The data is base64, so no part of the text can be read as markup."""
-    # In a script, HTML parsers act on these sequences even inside strings; escaped they mean the same.
+    # In a script, HTML parsers act on these sequences even inside strings; escaped, they mean the same.
     script = re.sub(r"<(?=!--|/script)", r"<\\", read_bundle("saved.js").strip())
     style = read_bundle("saved.css").strip()
     policy = (

@@ -1,8 +1,8 @@
 """The data of a saved page: matrices by name, and responses to the requests that the page will send.
 
-Only matrices are stored from which the page computes all others of a view: for a head, its block's input, its
+Only the matrices from which the page computes all others of a view are stored: for a head, its block's input, its
 weights, its attention pattern and the edited sites. For the flow, only the values that are drawn are stored,
-the largest of each cell, and the others are NaN. For a comparison, the sites that differ most are stored for
+the largest in each cell, and the others are NaN. For a comparison, the sites that differ most are stored for
 both texts, up to a limit.
 """
 
@@ -31,24 +31,24 @@ from clearhead.server.in_process import InProcessClient, InProcessResponse, mode
 # As in the page's drawings and requests.
 FLOW_CELLS = {"embedding": 18, "normed2": 7, "hidden": 24, "final": 7}
 MAX_CANDIDATES = 1000  # next tokens
-MAX_OTHER_CANDIDATES = 20  # next tokens of the text compared with
+MAX_OTHER_CANDIDATES = 20  # next tokens of the other text in a comparison
 PATTERN_CELLS = 24  # per side of a head's thumbnail
 MAX_LENS = 128  # last positions
 MAX_RANKED = 40  # sites of each group
 
-PATTERN_LEVELS = 512  # thumbnails are looked at, not read
+PATTERN_LEVELS = 512  # quantization levels; the page does not show exact values of thumbnails
 MAX_EXPLAINED = 5  # most likely next tokens with attributions
 MAX_DIFFERING = 2**18  # values of each text at the sites that differ most
-Array = np.ndarray[Any, np.dtype[np.float32]]
+Float32Array = np.ndarray[Any, np.dtype[np.float32]]
 
 
 @dataclass
 class SavedTrace:
-    """One text and its stored matrices, each with the number of its first row."""
+    """One text and its stored matrices, each with the index of its first row."""
 
     trace: Trace
     model: str
-    matrices: dict[str, tuple[Array, int]] = field(default_factory=dict)
+    matrices: dict[str, tuple[Float32Array, int]] = field(default_factory=dict)
 
     def store(self, name: str, tensor: Tensor, first_row: int = 0) -> None:
         self.matrices.setdefault(name, (as_array(tensor), first_row))
@@ -76,8 +76,8 @@ class SavedTrace:
 
 def save_trace(
     traced: Trace | Comparison[Trace], views: SavedViews, weights: bool = True
-) -> tuple[dict[str, Any], list[Array]]:
-    """Return the JSON header and the matrices; without `weights` if those are stored elsewhere."""
+) -> tuple[dict[str, Any], list[Float32Array]]:
+    """Return the JSON header and the matrices; pass `weights=False` if the weights are stored elsewhere."""
     models = models_of(traced)
     client = InProcessClient(models)
     trace = traced.one if isinstance(traced, Comparison) else traced
@@ -159,8 +159,8 @@ def _store_flow(saved: SavedTrace, views: SavedViews, recorder: ResponseRecorder
 
 @torch.no_grad()
 def _store_lens(saved: SavedTrace, tokens: list[int]) -> list[list[str]]:
-    """Store the logit lens, blocks × (1 + tokens) × positions: the probabilities of the best and of these
-    tokens.
+    """Store the logit lens, blocks × (1 + tokens) × positions: the probabilities of the best token and of
+    `tokens`.
 
     Returns the text of the best token for each block and position.
     """
@@ -179,7 +179,7 @@ def _store_lens(saved: SavedTrace, tokens: list[int]) -> list[list[str]]:
 def _store_differing(
     compared: Comparison[Trace], views: SavedViews, texts: list[SavedTrace], recorder: ResponseRecorder
 ) -> None:
-    """Store both sides of the chosen heads and of the sites that differ most."""
+    """Store both traces' values at the chosen heads and at the sites that differ most."""
     other = {"model": texts[1].model, "text": compared.other.ids[0].tolist()}
     distances = recorder.record_distances(other)
     config, lengths = compared.one.config, [len(saved.trace) for saved in texts]
@@ -252,8 +252,8 @@ def _is_of_block(name: str, views: SavedViews) -> bool:
     return ".head." not in name and any(name.startswith(f"block.{i}.") for i in views.blocks)
 
 
-def keep_drawn(array: Array, cells: int) -> Array:
-    """Keep the largest value by size of each run of columns drawn as one cell; the others become NaN."""
+def keep_drawn(array: Float32Array, cells: int) -> Float32Array:
+    """Keep the value of largest magnitude in each run of columns drawn as one cell; the others become NaN."""
     rows, columns = array.shape
     if columns <= cells:
         return array
@@ -265,10 +265,10 @@ def keep_drawn(array: Array, cells: int) -> Array:
     return kept
 
 
-def as_array(tensor: Tensor) -> Array:
+def as_array(tensor: Tensor) -> Float32Array:
     return tensor.detach().float().cpu().numpy()
 
 
-def _matrix(response: InProcessResponse) -> Array:
+def _matrix(response: InProcessResponse) -> Float32Array:
     shape = [int(size) for size in response.headers["x-shape"].split(",")]
     return np.frombuffer(response.body, "<f4").reshape(shape)

@@ -13,7 +13,7 @@ from clearhead.inspect.trace import Trace
 
 DEFAULT_VIEWS = ("flow", "block.0.head.0")
 DEFAULT_COMPARISON_VIEWS = ("compare",)
-# The page's tabs, in its order, that need precomputed responses.
+# The tabs that need precomputed responses, in the page's order.
 REQUEST_TABS = ("compare", "why", "lens", "words")
 
 

@@ -63,10 +63,13 @@ def part_bars(of: Attribution | ScoreAttribution, title: str | None) -> Figure:
         parts, what, pieces = of.top(MOST_BARS), "parts of the logit", "parts"
     count, total = of.values.numel(), of.total
     others = count - len(parts)
-    note = f"{count} {pieces}; together {total:.2f}"
+    note = f"{count} {pieces}; total {total:.2f}"
     if others:
-        parts = [*parts, (f"all {others} others", total - sum(value for _, value in parts))]
-        note = f"the {MOST_BARS} largest of {count} {pieces}, and all others as one bar; together {total:.2f}"
+        parts = [
+            *parts,
+            ("1 other" if others == 1 else f"{others} others", total - sum(value for _, value in parts)),
+        ]
+        note = f"the {MOST_BARS} largest of {count} {pieces}, and all others as one bar; total {total:.2f}"
     axes = _across(parts, rest=bool(others))
     # The title of the result itself names the token, position and head, if it has them.
     name(axes, title or getattr(of, "title", None) or what, note)

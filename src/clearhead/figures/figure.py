@@ -24,12 +24,12 @@ from clearhead.labs.lab import Result
 from clearhead.picture import Figure
 
 Drawable = AnyTrace | HeadScores | Attribution | ScoreAttribution | Lens | Comparison[Trace] | Result
-Table = Tensor | np.ndarray[Any, Any] | list[list[float]]
+MatrixLike = Tensor | np.ndarray[Any, Any] | list[list[float]]
 
 
 def figure(
     of: Drawable,
-    what: str | Table | None = None,
+    what: str | MatrixLike | None = None,
     *,
     title: str | None = None,
     rows: slice | range | None = None,
@@ -49,7 +49,7 @@ def figure(
         raise UserError("around applies to a sweep's table, as in figure(trace, table, around=1.5)")
     if isinstance(of, HeadScores):
         if what is not None and not isinstance(what, str):
-            raise UserError(f"one of the head scores can be drawn by name: {', '.join(of.kinds)}")
+            raise UserError(f"to draw one head score, give its name: {', '.join(of.kinds)}")
         return head_bars(of, what, title)
     if isinstance(of, Trace | StateTrace):
         of.check_single()

@@ -29,7 +29,7 @@ MOST_CELLS = 256  # per side; in a longer text several tokens share a cell
 MOST_FEATURES = 1024
 MOST_SMALL = 128  # cells per side of a thumbnail
 SMALL_LABELS = 12
-READABLE = 0.98  # share of the positive weights that are distinguished; larger ones share the darkest color
+READABLE = 0.98  # quantile of the positive weights; larger ones share the darkest color
 SCALE = f"color scale: square root of the weight; the largest {1 - READABLE:.0%} share the darkest color"
 
 
@@ -55,8 +55,8 @@ def heat_map(trace: AnyTrace, site: str, rows: range, title: str | None) -> Figu
     label(axes, "y", trace.tokens[rows.start : rows.stop], rows.start, size)
     if columns is not None:
         label(axes, "x", trace.tokens[: columns.stop], 0, across)
-        axes.set_xlabel("looked at", fontsize=8)
-        axes.set_ylabel("looking", fontsize=8)
+        axes.set_xlabel("key position", fontsize=8)
+        axes.set_ylabel("query position", fontsize=8)
     else:
         axes.set_xlabel("feature" if across == 1 else f"feature, {across} per cell", fontsize=8)
         axes.tick_params(axis="x", labelsize=7)
@@ -94,7 +94,7 @@ def thumbnails(trace: Trace, rows: range, title: str | None) -> Figure:
 
 
 def _seen(trace: AnyTrace, rows: range) -> range:
-    """What the rows may attend to."""
+    """The positions that the rows may attend to."""
     return range(rows.stop if trace.config.causal else trace.ids.shape[1])
 
 
@@ -102,8 +102,8 @@ def _cells(site: str, size: int, across: int) -> str:
     if size == across == 1:
         return ""
     if site.endswith("weights"):
-        return f"a cell: mean fraction of attention from {size} tokens to {across} tokens"
-    return f"a cell: the mean of {size} × {across}"
+        return f"each cell: mean fraction of attention from {size} tokens to {across} tokens"
+    return f"each cell: the mean of {size} × {across} values"
 
 
 def _colors(site: str, value: Any) -> tuple[Normalize, str, str]:
@@ -118,7 +118,7 @@ def _colors(site: str, value: Any) -> tuple[Normalize, str, str]:
 
 
 def _weights_norm(weights: Any) -> Normalize:
-    """A scale from 0 to what all but the largest weights of a head reach, with small ones distinguished."""
+    """A color scale from 0 to a high quantile of a head's weights, in which small weights are distinguishable."""
     from matplotlib.colors import PowerNorm
 
     above = weights[weights > 0]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 COLORS = ("#6a51a3", "#0f7b8a", "#a8650f", "#c2347f", "#2863cc", "#4d7c0f")
 WIDE = 6.4  # inches
-MOST_ROWS, MOST_COLUMNS = 48, 24  # rows of a table; the rest is in the data
+MOST_ROWS, MOST_COLUMNS = 48, 24  # drawn per table; the data contains all
 MOST_LETTERS = 80  # characters of a cell
 
 
@@ -42,7 +42,7 @@ def _height(part: Table | Lines | Points) -> float:
 
 
 def _shown_rows(table: Table) -> list[int]:
-    """The rows that fit: of shaded numbers the largest, in their order; otherwise the first."""
+    """The rows that fit: the first ones or, in a shaded table, those with the largest numbers, in order."""
     if not table.shaded:
         return [*range(len(table.rows))][:MOST_ROWS]
     sizes = [max((abs(_number(value)) for value in line), default=0.0) for line in table.values]
@@ -65,14 +65,14 @@ def _draw_table(axes: Axes, table: Table) -> None:
         axes.set_ylim(len(rows) - 0.5, -0.5)
         for side in axes.spines.values():
             side.set_visible(False)
-    alone = len(columns) == 1 and not table.shaded  # text is aligned left
+    alone = len(columns) == 1 and not table.shaded  # left-align text
     x, aligned = ([-0.5], "left") if alone else ([*range(len(columns))], "center")
     for i, line in enumerate(values):
         for k, value in zip(x, line, strict=True):
             dark = table.shaded and abs(_number(value)) > 0.6 * peak
             ink = "white" if dark else "black"
-            axes.text(k, i, _told(value), ha=aligned, va="center", fontsize=7, color=ink)
-    axes.set_xticks(x, [_told(each) for each in columns], fontsize=7, ha=aligned)
+            axes.text(k, i, _format_value(value), ha=aligned, va="center", fontsize=7, color=ink)
+    axes.set_xticks(x, [_format_value(each) for each in columns], fontsize=7, ha=aligned)
     if not table.shaded:
         axes.xaxis.tick_top()
     axes.set_yticks(range(len(rows)), [literal(each) for each in rows], fontsize=7)
@@ -117,7 +117,7 @@ def _number(value: Value) -> float:
     return float(value) if isinstance(value, int | float) else float("nan")
 
 
-def _told(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     if isinstance(value, int):

@@ -26,7 +26,7 @@ def read_pooled(
 
     A cell of attention weights is the fraction of its attention that a row puts on the cell's columns, averaged
     over rows, so that a row of cells still sums to 1. For other sites it is the mean of the finite numbers,
-    or nan.
+    or NaN.
     """
     wide = trace.ids.shape[1] if is_matrix(site) else 1
     at_once = max(1, MOST_NUMBERS // wide // size) * size
@@ -52,7 +52,7 @@ def pool(value: Any, size: int, across: int) -> Any:
 
 
 def pool_weights(value: Any, size: int, across: int) -> Any:
-    """The weight that a row of each cell gives to its columns, averaged over its rows: … T T → … N N."""
+    """For each cell, the weight that a row puts on the cell's columns, averaged over its rows: … T T → … N N."""
     if size == across == 1:
         return value
     T = value.shape[-2]

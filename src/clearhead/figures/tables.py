@@ -28,7 +28,7 @@ from clearhead.picture import (
 MOST_POSITIONS = 16  # default positions of a table of tokens
 LONGEST_TOKEN = 12  # characters in a cell
 MOST_WORDS = 36  # columns of next tokens
-WORDS_EACH = 12  # of the most likely at one position
+WORDS_EACH = 12  # most likely tokens considered per position
 
 
 def lens_table(lens: Lens, rows: range | None, title: str | None) -> Figure:
@@ -83,8 +83,8 @@ def word_table(trace: AnyTrace, site: str, rows: range | None, title: str | None
 
 
 def likeliest(values: Tensor) -> list[int]:
-    """The tokens that are most likely somewhere, then the second most likely, …, ordered by where each is most
-    likely.
+    """The most likely token at each position, then the second most likely, and so on, up to MOST_WORDS in all;
+    ordered by the position at which each is most likely.
     """
     order = values.topk(min(WORDS_EACH, values.shape[-1]), dim=-1)
     chosen: dict[int, None] = {}
@@ -112,7 +112,7 @@ def sweep_table(trace: Trace, table: Any, around: float | None, title: str | Non
     by_head = value.shape[1] == n_head
     finite = value[np.isfinite(value)]
     if not finite.size:
-        raise UserError("the table has no finite number to draw")
+        raise UserError("the table has no finite numbers to draw")
     center = float(np.median(finite)) if around is None else float(around)
     reach = max(float(np.abs(finite - center).max()), 1e-12)
     canvas = make_canvas(2.8 + 0.42 * min(value.shape[1], MOST_LABELS), 1.8 + 0.4 * n_block)

@@ -1,6 +1,6 @@
 """ARPA files: n-gram models as text, one n-gram per line, the common exchange format.
 
-A line is the base-10 logarithm of a probability, the words, and the backoff weight. Sentences start with <s>,
+Each line has the base-10 logarithm of a probability, the words, and the backoff weight. Sentences start with <s>,
 which is never predicted, and end with </s>; here both are the end token.
 """
 
@@ -33,16 +33,16 @@ from clearhead.text.tokenizer_kinds import BYTE_OF
 BEGIN, END, UNKNOWN = "<s>", "</s>", "<unk>"
 NEVER = -99.0  # how these files write a probability of 0
 LONGEST_LINE = 2**16  # bytes
-BYTES_AN_NGRAM = 64  # per n-gram while reading
+BYTES_AN_NGRAM = 64  # of memory while reading
 CHUNK = 2**14  # lines written at once
 LN10 = math.log(10)
 
-Ids = NDArray[np.int64]
+IdArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Arpa:
-    """The contents of a file: a network, and its words by id, the last of which ends a sentence."""
+    """The contents of a file: a network, and its words by id."""
 
     network: NGram
     words: list[str]
@@ -109,8 +109,8 @@ def _text(network: NGram, words: list[str]) -> Iterator[str]:
     yield "\n\\end\\\n"
 
 
-def _spell(nodes: Ids, keys: list[Ids | None], n_vocab: int) -> Ids:
-    """The words of n-grams: indices, n."""
+def _spell(nodes: IdArray, keys: list[IdArray | None], n_vocab: int) -> IdArray:
+    """The word ids of n-grams, given by their indices: one row per n-gram."""
     columns = []
     for each in reversed(keys):
         if each is None:
@@ -122,9 +122,7 @@ def _spell(nodes: Ids, keys: list[Ids | None], n_vocab: int) -> Ids:
 
 
 def read(path: Path, words: Sequence[str] | None = None, end_id: int | None = None) -> Arpa:
-    """Read the model in a file with its own words, or with those given, one per id. .gz files are
-    decompressed.
-    """
+    """Read a model with the words in the file, or with those given, one per id. Decompresses .gz files."""
     with _opened(path) as lines:
         counts = lines.read_counts()
         called = None if words is None or end_id is None else escape(words, end_id)
@@ -158,7 +156,7 @@ def load(path: Path) -> Saved:
     found = read(path)
     if set(found.words).issuperset(escape(sorted(BYTE_OF))):
         raise UserError(
-            f"{path} uses the tokens of a tokenizer that it does not contain: open its own folder"
+            f"{path} uses the tokens of a tokenizer that it does not contain: open the model's folder instead"
         )
     unknown = next((word for word in found.words if word.lower() == UNKNOWN), None)
     return Saved(found.network, Tokenizer.of_words(found.words, unknown), None)
@@ -195,17 +193,17 @@ class _Lines:
         while line and line != b"\\data\\":
             line = self.next()
         if not line:
-            self.refuse("is the last, and none is \\data\\")
+            self.refuse("is the last, and no line is \\data\\")
         counts: list[int] = []
         while (line := self.next()).startswith(b"ngram "):
             order, _, count = line[6:].partition(b"=")
             if order.strip() != str(len(counts) + 1).encode() or not count.strip().isdigit():
-                self.refuse(f"is {_show(line)}, expected ngram {len(counts) + 1}= and their number")
+                self.refuse(f"is {_show(line)}, expected ngram {len(counts) + 1}=COUNT")
             if len(count) > 15 or len(counts) == MOST_ORDER:
-                self.refuse(f"is {_show(line)}: expected at most {MOST_ORDER} orders, of 10¹⁵ n-grams")
+                self.refuse(f"is {_show(line)}: expected at most {MOST_ORDER} orders of 10¹⁵ n-grams each")
             counts.append(int(count))
         if not counts or line != b"\\1-grams:":
-            self.refuse(f"is {_show(line)}, expected \\1-grams: after the numbers of n-grams")
+            self.refuse(f"is {_show(line)}, expected \\1-grams: after the n-gram counts")
         needed, memory = BYTES_AN_NGRAM * sum(counts), memory_of(torch.device("cpu"))
         if memory is not None and needed > memory:
             raise UserError(
@@ -228,7 +226,7 @@ class _Lines:
             except ValueError:
                 probability = left = math.nan
             if not -1e6 < probability <= 0 or not abs(left) < 1e6:
-                self.refuse(f"is {_show(b' '.join(fields))}, expected logarithms of probabilities, up to 0")
+                self.refuse(f"is {_show(b' '.join(fields))}, expected log-probabilities of at most 0")
             yield probability * LN10, fields[1 : n + 1], left * LN10
 
     def read_end(self) -> None:
@@ -260,7 +258,7 @@ class _Words:
         seen: dict[bytes, tuple[float, float]] = {}
         for probability, (word,), left in lines.read_ngrams(1, count):
             if word in seen:
-                lines.refuse(f"has the word {_show(word)}, which an earlier line has too")
+                lines.refuse(f"repeats the word {_show(word)} from an earlier line")
             seen[word] = probability, left
             if word not in (BEGIN.encode(), END.encode()) and word not in ids:
                 if not fixed:
@@ -314,12 +312,12 @@ def _read_order(lines: _Lines, n: int, count: int, words: _Words, orders: list[O
     keys = keys[places]
     if (same := np.flatnonzero(keys[1:] == keys[:-1])).size:
         lines.number = first + int(places[same[0] + 1])
-        lines.refuse("or one near it has an n-gram that an earlier line has too")
+        lines.refuse("or one near it repeats the n-gram from an earlier line")
     _put(orders[n - 1], keys, np.array(log_probability)[places], np.array(backoff)[places])
 
 
 def _put(
-    order: Order, keys: Ids | None, log_probability: NDArray[np.float64], backoff: NDArray[np.float64]
+    order: Order, keys: IdArray | None, log_probability: NDArray[np.float64], backoff: NDArray[np.float64]
 ) -> None:
     if keys is not None:
         order.keys = torch.from_numpy(keys)

@@ -1,6 +1,6 @@
 """Models that come with the package, in the folder `builtin/`: each is a training run with a few snapshots.
 
-Imports no torch, which takes seconds.
+Does not import torch, which takes seconds.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ LICENSE = "Apache-2.0"
 
 
 def place(name: str) -> Path:
-    """Where the package has this model."""
+    """The path of this model in the package."""
     return BUILTIN / name
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from clearhead.classics.ngram import NGram
-from clearhead.errors import UserError, guess
+from clearhead.errors import UserError
 from clearhead.formats import folder
 from clearhead.formats.arpa import is_arpa
 from clearhead.formats.arpa import write as write_arpa
@@ -13,10 +14,13 @@ from clearhead.formats.saved import Saved
 from clearhead.model.config import Config
 from clearhead.runtime.quantization import need_exact
 
+FILE_SUFFIX = re.compile(r"\.[a-z]\w*", re.IGNORECASE)  # not the end of a version or size, such as qwen3-0.6b
+
 
 def export(saved: Saved, path: Path, to: str | None, numbers: str | None) -> None:
-    """Export in the format given by `to`, or by the path's suffix; `numbers` is the type of matrices in a GGUF
-    file.
+    """Export in the format given by `to`, or by the path's suffix.
+
+    `numbers` is the number type of the matrices in a GGUF file.
     """
     need_exact(saved.network, "exporting")
     if isinstance(saved.network, NGram):
@@ -25,12 +29,8 @@ def export(saved: Saved, path: Path, to: str | None, numbers: str | None) -> Non
     config = saved.network.config
     if not isinstance(config, Config) or not folder.opens_elsewhere(config):
         named = "model" if isinstance(config, Config) else config.kind
-        what = f"no other program has an architecture for this {named}"
-        raise UserError(f"{what}: its own folder is safetensors and JSON, which ch.load opens")
-    if to is None and path.suffix != ".gguf" and (meant := guess(path.suffix.lower(), [".gguf"])):
-        raise UserError(
-            f"{path}: this would create a folder of that name{meant} Otherwise, add --to huggingface"
-        )
+        what = f"this {named} cannot be exported: no architecture outside Clearhead matches it"
+        raise UserError(f"{what}; its own folder holds safetensors and JSON, and ch.load opens it")
     kind = to.lower() if to is not None else "gguf" if path.suffix == ".gguf" else "huggingface"
     if kind == "gguf":
         _refuse_existing(path)
@@ -39,13 +39,18 @@ def export(saved: Saved, path: Path, to: str | None, numbers: str | None) -> Non
         gguf_model.save(path, saved, numbers or "F16")
     elif kind == "huggingface":
         if numbers is not None:
-            raise UserError(f"numbers = {numbers!r} applies to gguf only; a folder keeps the original type")
+            raise UserError(f"numbers = {numbers!r}: applies to gguf only; a folder keeps the original type")
+        if not path.is_dir() and FILE_SUFFIX.fullmatch(path.suffix):
+            raise UserError(
+                f"{path} is named like a file, but huggingface is a folder: omit {path.suffix}, or choose "
+                "gguf with `to`"
+            )
         if path.is_dir() and any(path.iterdir()):
-            raise UserError(f"{path} is not empty: choose another folder, or move its contents away")
+            raise UserError(f"{path} is not empty: choose another folder, or move its contents elsewhere")
         folder.check_free(path)
         folder.save(path, saved)
     else:
-        raise UserError(f"export to {to!r}: expected huggingface or gguf")
+        raise UserError(f"to = {to!r}: expected huggingface or gguf")
 
 
 def _export_arpa(saved: Saved, path: Path, to: str | None, numbers: str | None) -> None:
@@ -58,4 +63,4 @@ def _export_arpa(saved: Saved, path: Path, to: str | None, numbers: str | None) 
 
 def _refuse_existing(path: Path) -> None:
     if path.exists():
-        raise UserError(f"{path} already exists: choose another name, or move it away")
+        raise UserError(f"{path} already exists: choose another name, or move it elsewhere")

@@ -49,7 +49,7 @@ def save(folder: Path, saved: Saved) -> None:
     network, config, end = saved.network, saved.network.config, saved.tokenizer.end_id
     family = _family_for(config)
     with disk_errors(folder, "the model was not saved"):
-        check_room(folder, config)
+        check_space(folder, config)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / CONFIG).unlink(missing_ok=True)
         tensors = family.write_tensors(_on_cpu(network), config)
@@ -72,12 +72,12 @@ def save(folder: Path, saved: Saved) -> None:
 
 
 def opens_elsewhere(config: AnyConfig) -> bool:
-    """Whether an architecture outside Clearhead computes it."""
+    """Whether an architecture outside Clearhead can express the config."""
     return _family_for(config) is not own.FAMILY
 
 
 def _family_for(config: AnyConfig) -> Family:
-    """The first family that computes it; our own for other networks than transformers."""
+    """The first family that can express the config; our own for networks other than transformers."""
     if not isinstance(config, Config):
         return own.FAMILY
     return next(family for family in FAMILIES if family.holds(config))
@@ -171,7 +171,7 @@ def _read_ends(folder: Path) -> list[int]:
             continue
         ends = ends if isinstance(ends, list) else [ends]
         if not all(type(i) is int for i in ends):
-            raise UserError(f"{path} has eos_token_id {str(ends)[:80]}: expected one or several token ids")
+            raise UserError(f"{path} has eos_token_id {str(ends)[:80]}: expected one or more token ids")
         return ends
     return []
 
@@ -182,10 +182,10 @@ def check_free(folder: Path) -> None:
         found = [name for name in FILES if (folder / name).exists()]
         existing = _existing(folder)
     except OSError as error:
-        raise UserError(f"{folder} cannot be a folder ({error.strerror}); choose another") from None
+        raise UserError(f"{folder} cannot be used as a folder ({error.strerror}); choose another") from None
     if found:
         raise UserError(
-            f"{folder} already contains a model ({found[0]}): choose another folder, or move it away"
+            f"{folder} already contains a model ({found[0]}): choose another folder, or move it elsewhere"
         )
     if not existing.is_dir():
         raise UserError(f"{existing} is a file, expected a folder; choose another")
@@ -193,14 +193,14 @@ def check_free(folder: Path) -> None:
         raise UserError(f"{existing} is not writable: choose another folder")
 
 
-def check_room(folder: Path, config: AnyConfig) -> None:
+def check_space(folder: Path, config: AnyConfig) -> None:
     """Raise an error if the model does not fit on the disk."""
     needed = (config.n_byte if isinstance(config, NGramConfig) else 4 * config.n_parameter) + 2**20
     free = shutil.disk_usage(_existing(folder)).free
     if free < needed:
         raise UserError(
-            f"no space left in {folder}: a model of {needed / 1e6:.1f} MB "
-            f"does not fit into {free / 1e6:.1f} MB; free some, or choose another folder"
+            f"not enough space in {folder}: a model of {needed / 1e6:.1f} MB "
+            f"does not fit in {free / 1e6:.1f} MB; free some space, or choose another folder"
         )
 
 
@@ -227,12 +227,12 @@ def _read_ours(path: Path) -> dict[str, Any] | None:
     }
     for name in kinds.keys() | ours.keys():
         if name not in kinds or name not in ours or not isinstance(ours[name], kinds[name]):
-            raise UserError(f"{path}: {name!r} is unknown, missing or of the wrong kind; copy it again")
+            raise UserError(f"{path}: {name!r} is unknown, missing or of the wrong type; copy it again")
     return ours
 
 
 def _most_bytes(config: AnyConfig) -> int:
-    """An upper bound for the weights of any model we save."""
+    """An upper bound on the size of the weights of any model we save."""
     return 12 * config.n_parameter + LARGEST_HEADER
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from clearhead.errors import UserError
 
-# Weights and JSON only. Pickles and code are never fetched, and so can never be run.
+# Weights, JSON and the chat template. Pickles and other code are never fetched, and so can never be run.
 WANTED = (
     "config.json",
     "*.safetensors",
@@ -19,7 +19,7 @@ WANTED = (
     "chat_template.jinja",
 )
 UNWANTED = ("*/*", "consolidated*")  # other formats in subfolders; duplicates of the same weights
-SECONDS = 4  # timeout of the hub's first responses
+SECONDS = 4  # timeout for the hub's first responses
 LONGEST_NAME = 96  # characters, the hub's limit
 
 _PART = r"[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_])?"
@@ -63,7 +63,7 @@ def fetch(name: str) -> Path:
     except UserError:
         raise
     except Exception as error:
-        # Its libraries raise many types when the network, the hub or the disk fails; the model may be cached already
+        # The library raises many types if the network, the hub or the disk fails; the model may be cached.
         try:
             return Path(snapshot_download(name, local_files_only=True, **patterns))
         except LocalEntryNotFoundError:

@@ -18,7 +18,7 @@ from clearhead.networks import AnyConfig
 
 Origin = Literal[
     "run", "pulled", "built-in", "file"
-]  # trained here, pulled, of the package, or from elsewhere
+]  # trained here, pulled, part of the package, or from elsewhere
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Listed:
 
 
 def list_models(places: Sequence[Path], on_skip: Callable[[str], object] = lambda _: None) -> list[Listed]:
-    """The models in these places; `on_skip` receives the reason for each that is skipped."""
+    """The models in these places; `on_skip` receives the reason for each model that is skipped."""
     return [found for place in places for found in [*_folders(place, on_skip), *_ggufs(place, on_skip)]]
 
 

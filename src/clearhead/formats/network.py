@@ -17,8 +17,8 @@ from clearhead.model.config import Config
 from clearhead.networks import Learner, LearnerConfig, Network, make_network
 from clearhead.runtime.device import memory_of
 
-# Minimum tensors per block: two norms, query, key, value and output, two of the feed-forward; for a recurrent block
-# the matrices and biases for input and state.
+# Minimum number of tensors per block: two norms; query, key, value and output; two in the feed-forward network. For a
+# recurrent block: the matrices and biases for input and state.
 LEAST_PER_BLOCK, RECURRENT_PER_BLOCK = 8, 4
 
 
@@ -70,8 +70,8 @@ def outline(config: LearnerConfig) -> Learner:
 
 
 def check_tensors(described: str, n_tensor: int, config: LearnerConfig, dtype: torch.dtype) -> None:
-    """Raise an error if the tensors cannot be this model, or do not fit into memory, before creating a
-    network.
+    """Before creating a network, raise an error if the tensors cannot belong to this model or do not fit in
+    memory.
     """
     least = LEAST_PER_BLOCK if isinstance(config, Config) else RECURRENT_PER_BLOCK
     if n_tensor < least * config.n_block:
@@ -122,8 +122,8 @@ def _find(source: TensorSource, expected: Named, prefix: str, n_block: int) -> d
         if stored[name] in source.odd or name in source.odd:
             kind = source.odd.get(name) or source.odd[stored[name]]
             raise UserError(
-                f"{source.described}: {name} is {kind}, expected floats; use the original model, not a "
-                "quantized one, or a GGUF file"
+                f"{source.described}: {name} is {kind}, expected floats; use the original, unquantized "
+                "model, or a GGUF file"
             )
         if stored[name] not in found:
             raise UserError(f"{source.described} has no {name}: it does not match its settings")

@@ -1,4 +1,4 @@
-"""Load an n-gram model from a folder's tensors: sorted integer keys, and logarithms."""
+"""Load an n-gram model from a folder's tensors: sorted integer keys, log-probabilities, backoff weights."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from clearhead.runtime.device import memory_of
 
 
 def read_ngram(shards: Shards, config: NGramConfig) -> NGram:
-    """Checks names, types and shapes before reading, and consistency after."""
+    """Checks names, types and shapes before reading, and consistency afterward."""
     if shards.n_bytes < config.n_byte:
         raise UserError(
             f"{shards.described} has {shards.n_bytes} bytes, too few for the {config.n_ngram} n-grams in "
@@ -35,7 +35,8 @@ def read_ngram(shards: Shards, config: NGramConfig) -> NGram:
                 f"{shards.described}: {name} is missing, or its shape or type does not match the settings; "
                 "they belong to different models"
             )
-        tensors[name] = shards.read(name, expected.dtype)  # always float32: nothing is multiplied
+        # Never in half precision: there are no products to speed up.
+        tensors[name] = shards.read(name, expected.dtype)
     network.load_state_dict(tensors, assign=True)
     try:
         network.check()

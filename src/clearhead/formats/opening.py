@@ -1,4 +1,4 @@
-"""Find and open a model by any name: a folder, a GGUF file, a built-in or pulled name, or a name on the hub."""
+"""Find and open a model: a folder, a GGUF or ARPA file, the name of a built-in or pulled model, or a hub name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SNAPSHOT = "@"  # separates a run's name from a step; no other name contains it
 
 
 def open_model(name: str | Path, dtype: torch.dtype = torch.float32) -> Saved:
-    """Load the model of this name. Errors are one line."""
+    """Load the model with this name. Errors are one line."""
     path = find_model(name)
     if path.is_dir():
         return folder.load(path, dtype)
@@ -47,7 +47,7 @@ def hash_weights(name: str | Path) -> str:
 
 
 def find_model(name: str | Path) -> Path:
-    """The path of a model, a folder or a GGUF file; a model on the hub is fetched."""
+    """The path of a model, which is a folder or a file; a model on the hub is fetched."""
     if not isinstance(name, str | Path):
         raise UserError(
             f"{name!r} is not the name of a model: expected a folder, a GGUF file or a name, as a str"
@@ -98,12 +98,14 @@ def list_snapshots(run: Path) -> list[int]:
 
 
 def find_snapshot(run: Path, step: int) -> Path:
-    """The folder of a run's snapshot of a step."""
+    """The folder of a run's snapshot at a step."""
     steps = list_snapshots(run)
     if type(step) is not int:
         raise UserError(f"step = {step!r}: expected an integer, such as 100")
     if step not in steps:
-        known = f"there are {', '.join(map(str, steps))}" if steps else "it was trained without --snapshots"
+        known = (
+            f"expected one of {', '.join(map(str, steps))}" if steps else "it was trained without snapshots"
+        )
         raise UserError(f"{run} has no snapshot of step {step}: {known}")
     return snapshot_folder(run, step)
 

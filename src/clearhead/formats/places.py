@@ -13,7 +13,7 @@ RUNS = "runs"  # in the working folder
 
 
 def usual_places() -> list[Path]:
-    """The user's own."""
+    """The places for the user's own models."""
     return [Path(RUNS), files.home() / "models"]
 
 
@@ -23,8 +23,8 @@ def all_places() -> list[Path]:
 
 
 def name_models() -> Iterator[str]:
-    """The names of possible models in the usual places: folders, GGUF files, pulled and built-in names. None is
-    opened.
+    """The names of possible models in the usual places: folders, GGUF files, pulled and built-in names. Opens
+    none of them.
     """
     pulled = {path: name for name in CATALOG if (path := find(name)) is not None}
     for place in usual_places():

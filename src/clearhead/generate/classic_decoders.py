@@ -3,7 +3,7 @@
 A recurrent network keeps a state, and an n-gram model the last few tokens, so neither has a context that
 can fill up.
 
-Shapes: N samples of one prompt, B rows of a step, V tokens of the vocabulary.
+Shapes: N samples of one prompt, B rows of a step, V tokens in the vocabulary.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Constrained decoding: the tokens that a regular expression or a JSON schema allows at each step.
 
-llguidance matches the text byte by byte, with the bytes of each token of the vocabulary.
+llguidance matches the text byte by byte, with the bytes of each token in the vocabulary.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from torch import Tensor
 from clearhead.errors import UserError
 from clearhead.text.tokenizer import Tokenizer
 
-MAX_CHARACTERS = 2**16  # of an expression or a schema
-# Limits on the cost of matching, some seconds and 100 MB; llguidance rejects what exceeds them.
+MAX_CHARACTERS = 2**16  # in an expression or a schema
+# Limits on the cost of matching, a few seconds and 100 MB; llguidance rejects what exceeds them.
 LIMITS = LLParserLimits(
     initial_lexer_fuel=500_000,
     step_lexer_fuel=200_000,
@@ -82,7 +82,7 @@ class Constraint:
         error = self.matcher.get_error()
         if "NoExtension" in error:
             raise UserError(f"no text that this model's tokenizer can produce matches the {self.name}")
-        raise UserError(f"the {self.name} is too large to match ({_reason(error)}): simplify it")
+        raise UserError(f"the {self.name} cannot be matched ({_reason(error)}): simplify it")
 
 
 class _Spelling:
@@ -101,7 +101,7 @@ class _Spelling:
         self.longest = max(map(len, self.ids), default=1)
 
     def __call__(self, text: bytes) -> list[int]:
-        """Encode a text; if the tokenizer cannot, take the longest matching token again and again."""
+        """Encode a text; if the tokenizer cannot, split it greedily into the longest matching tokens."""
         try:
             ids = self.tokenizer.encode(text.decode())
             if b"".join(self.tokens[i] for i in ids) == text:
@@ -123,7 +123,7 @@ _vocabularies: WeakKeyDictionary[Tokenizer, dict[int, LLTokenizer]] = WeakKeyDic
 
 
 def _make_vocabulary(tokenizer: Tokenizer, n_vocab: int) -> LLTokenizer:
-    """Return llguidance's tokenizer, cached because a large one takes some tenths of a second to build."""
+    """Return llguidance's tokenizer, cached because a large one takes a few tenths of a second to build."""
     made = _vocabularies.setdefault(tokenizer, {})
     if n_vocab not in made:
         spelling = TokenizerWrapper(_Spelling(tokenizer, n_vocab))
@@ -140,7 +140,7 @@ def _compile_regex(regex: Any) -> str:
 
 def _compile_schema(schema: Any) -> str:
     if not isinstance(schema, Mapping):
-        raise UserError(f"json_schema = {str(schema)[:60]!r}: expected an object, as a dict")
+        raise UserError(f"json_schema = {str(schema)[:60]!r}: expected an object (a dict)")
     try:
         text = json.dumps(dict(schema), allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:

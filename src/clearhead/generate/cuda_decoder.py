@@ -1,10 +1,10 @@
 """Decoding on CUDA: tokens are sampled on the device, and a step is one CUDA graph.
 
-The CPU takes no part in a step and only fetches the tokens now and then. `LanguageModel.generate` does not
-use this decoder yet: tests prove it equal to the plain loop, and `bench.generate` measures it. It supports
+The CPU takes no part in a step and only fetches the tokens from time to time. `LanguageModel.generate` does not
+use this decoder yet: tests check that it matches the plain loop, and `bench.generate` measures it. It supports
 plain sampling only; penalties, constraints and log-probabilities need `generation.py`.
 
-Shapes: B samples of one prompt, C features, H heads, G key-value heads, D features per head, V tokens of the
+Shapes: B samples of one prompt, C features, H heads, G key-value heads, D features per head, V tokens in the
 vocabulary.
 """
 
@@ -28,15 +28,15 @@ from clearhead.model.norm import Norm
 from clearhead.model.transformer import Transformer
 from clearhead.runtime.cuda_graph import CudaGraph
 
-MIN_TOKENS = 64  # fewer do not repay the capture of a graph
+MIN_TOKENS = 64  # capturing a graph does not pay off for fewer
 MAX_BATCH = 256
 MAX_VOCAB = 2**17  # a program holds all logits of a sample at once
-MANY_OUTPUTS = 4096  # enough programs for each to compute more features
+MANY_OUTPUTS = 4096  # with more output features than this, each program computes more of them
 SYNC_EVERY = 32  # tokens generated between two reads by the CPU
 
 
 def supports(network: object, sampling: Sampling, length: int, tokens: int, samples: int) -> bool:
-    """Whether this decoder can generate `tokens` after a prompt of this length, and is worth it."""
+    """Whether this decoder can generate `tokens` after a prompt of this length, and is worth its setup."""
     if not isinstance(network, Transformer) or importlib.util.find_spec("triton") is None:
         return False
     config, device = network.config, network.embedding.weight.device
@@ -89,12 +89,12 @@ class CudaDecoder:
         # Inputs of a matrix product have the precision of its weights.
         self.mixed = self._empty(config.n_head * config.d_head, self.dtype)
         self.hidden = self._empty(config.d_hidden, self.dtype)
-        # Programmatic dependent launch, from Hopper on: a kernel starts before the previous one has ended.
+        # Programmatic dependent launch, on Hopper and later: a kernel starts before the previous one has ended.
         self.early = self.device.type == "cuda" and torch.cuda.get_device_capability(self.device) >= (9, 0)
         self.ids, self.positions = (
             torch.zeros(samples, dtype=torch.long, device=self.device) for _ in range(2)
         )
-        self.rows = min(64, max(16, _power(samples)))  # per program, if there are many samples
+        self.rows = min(64, max(16, _power(samples)))  # per program, if there are several samples
         self.first, self.steps = 0, 0
         self.sampled, self.uniforms = torch.empty(0), torch.empty(0)
         self.decode_one: Callable[[], None] = self._step

@@ -1,10 +1,10 @@
 """Triton kernels of a decoding step with one token for each of a few sequences.
 
-A step is bound by memory bandwidth: it reads every weight once and computes little with it. There are few
-kernels, therefore, and each norm, activation and sum is fused into one that reads weights.
+A step is bound by memory bandwidth: it reads every weight once and computes little with it. So there are
+few kernels, and each norm, activation and addition is fused into one that reads weights.
 
 Shapes: B sequences, C features of the residual stream, K input and N output features of a matrix, D features
-per head, V tokens of the vocabulary.
+per head, V tokens in the vocabulary.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import triton.language as tl
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
 NORMS = {"none": 0, "layer": 1, "rms": 2}
-ACTIVATIONS = {"none": 0, "relu": 1, "gelu": 2, "gelu_tanh": 3, "swiglu": 4, "geglu": 5}  # gated from 4 on
+ACTIVATIONS = {"none": 0, "relu": 1, "gelu": 2, "gelu_tanh": 3, "swiglu": 4, "geglu": 5}  # 4 and 5 are gated
 
 
 @triton.jit
@@ -91,7 +91,7 @@ def linear(
     BN: tl.constexpr,
     BK: tl.constexpr,
 ):
-    """out = f(norm(x) Wᵀ + b), or out += …, for one sequence. A gated f has the gate's N rows after those of W.
+    """out = f(norm(x) Wᵀ + b), or out += …, for one sequence. For a gated f, the gate's N rows follow those of W.
 
     A program takes `BN` whole rows of W: `BK` is at least K.
     """
@@ -146,7 +146,7 @@ def linear_many(
     BN: tl.constexpr,
     BK: tl.constexpr,
 ):
-    """`linear` for many sequences, `ROWS` (at least 16) of them per program, by tiled matrix products."""
+    """`linear` for many sequences, `ROWS` (at least 16) per program, with tiled matrix products."""
     n = tl.program_id(0) * BN + tl.arange(0, BN)
     b = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
     row, valid = b < B, n < N
@@ -196,7 +196,7 @@ def _times(x, weight):
 
 @triton.jit
 def rotate(x, other, cos, sin, feature, HALF: tl.constexpr):
-    """Rotate feature i with feature i + HALF, given in `other`; features from 2 HALF on stay."""
+    """Rotate feature i with feature i + HALF, given in `other`; features past the first 2 HALF are unchanged."""
     rotated = tl.where(feature < HALF, x * cos - other * sin, x * cos + other * sin)
     return tl.where(feature < 2 * HALF, rotated, x)
 
@@ -256,7 +256,7 @@ def attend(
         cos = tl.load(cosines + angle, mask=paired, other=1.0)
         sin = tl.load(sines + angle, mask=paired, other=0.0)
         q, k = rotate(q, q_other, cos, sin, d, HALF), rotate(k, k_other, cos, sin, d, HALF)
-    # The new key and value take part as rounded in the cache.
+    # Attend to the new key and value as the cache stores them, rounded.
     k, v = k.to(keys.dtype.element_ty), v.to(values.dtype.element_ty)
     past = (b * G + shared).to(tl.int64) * size * D
     if h % (H // G) == 0:
@@ -342,7 +342,7 @@ def sample(
 
 @triton.jit
 def _kth(x, k):
-    """Return a threshold that the k largest of x reach, and only ties beyond them, bit by bit from the top."""
+    """Find, from the highest bit down, a threshold that only the k largest elements of x, and ties, reach."""
     bits = x.to(tl.int32, bitcast=True)
     ordered = (tl.where(bits < 0, ~bits, bits ^ -2147483648)).to(tl.uint32, bitcast=True)
     threshold, bit, above = tl.full((), 0, tl.uint32), tl.full((), 31, tl.int32), tl.full((), -1, tl.int32)

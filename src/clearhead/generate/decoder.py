@@ -3,7 +3,7 @@
 `prefill` processes the prompt and `decode_one` each new token; both return the logits of the next token.
 `batch_decoder` does the same for many sequences that come and go.
 
-Shapes: N samples of one prompt, T positions, V tokens of the vocabulary.
+Shapes: N samples of one prompt, T positions, V tokens in the vocabulary.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class ReorderableDecoder(Decoder, Protocol):
 class TransformerDecoder:
     """Decodes with a transformer and a KV cache.
 
-    Once the context is full the window slides: every new token costs a forward pass over the last
-    `n_context` tokens, because each of them moves to another position.
+    Once the context is full, the window slides: every new token costs a forward pass over the last
+    `n_context` tokens, because their positions change.
     """
 
     def __init__(self, network: Transformer, samples: int = 1, max_length: int | None = None) -> None:
@@ -89,8 +89,8 @@ class ShiftingDecoder(TransformerDecoder):
     def __init__(self, network: Transformer, samples: int = 1, max_length: int | None = None) -> None:
         if network.config.position not in ("rotary", "none"):
             raise UserError(
-                f"shift requires rotary positions; this model has {network.config.position} positions: "
-                "omit shift"
+                f"`shift` requires rotary positions; this model has {network.config.position} positions: "
+                "omit `shift`"
             )
         super().__init__(network, samples, max_length)
         self.n_sink = min(ATTENTION_SINKS, self.n_context // 4)
@@ -107,7 +107,7 @@ class ShiftingDecoder(TransformerDecoder):
         return self.network(ids, cache=self.cache)[:, -1]
 
     def _drop(self, count: int) -> None:
-        """Drop the `count` oldest tokens after the attention sinks and move the rest back by as many."""
+        """Drop the `count` oldest tokens after the attention sinks and move the rest back `count` positions."""
         start, length = self.n_sink, self.cache.length
         back = torch.tensor([[-count]], device=self.ids.device)
         for block, rotation in zip(self.cache.blocks, self.network.rotations(back), strict=True):

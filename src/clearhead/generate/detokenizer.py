@@ -11,9 +11,9 @@ from clearhead.text.tokenizer import Tokenizer
 
 
 class Generated(str):
-    """A generated text, or a piece of one: a `str` with the tokens it was made of.
+    """A generated text, or a piece of one: a `str` with the tokens it was made from.
 
-    `sampled` are its tokens, including an end token; a stop string may have cut off the text of the last
+    `sampled` holds its tokens, including an end token; a stop string may have cut off the text of the last
     ones. `finish_reason` is "stop" (an end token, a stop string, or a complete match of a constraint),
     "length" (the limit on tokens), "time" (the limit on seconds), or None if more text follows. `score` is
     set by beam search.
@@ -116,7 +116,10 @@ class Detokenizer:
         return Generated(text if stopped else text + self.matcher.pending, (), self.finish_reason)
 
     def push_all(self, tokens: Sequence[SampledToken], limit: str) -> Generated:
-        """Return the text of all these tokens; it finishes at the `limit` if nothing else ends it."""
+        """Return the text of all these tokens.
+
+        The finish reason is `limit` unless something else ended the text first.
+        """
         pieces = [self.push(token) for token in tokens[:-1]]
         return Generated.concatenate([*pieces, self.push(tokens[-1], limit)])
 

@@ -1,4 +1,4 @@
-"""The engine: a scheduler in a thread of its own, which takes requests from any other thread."""
+"""The engine: a scheduler in a thread of its own, which accepts requests from any other thread."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from clearhead.networks import Network
 from clearhead.text.tokenizer import Tokenizer
 
 
-class Busy(Exception):  # noqa: N818 (a state of the engine, not an error of the caller)
-    """The engine takes no more requests at the moment."""
+class Busy(Exception):  # noqa: N818 (a state of the engine, not the caller's error)
+    """The engine accepts no more requests at the moment."""
 
 
 class Engine:
-    """Serves requests first come, first served; a request gets the same text whatever else is in the batch.
+    """Serves requests in order of arrival; a request gets the same text whatever else is in the batch.
 
     `slots` samples are generated at once and `queue` requests may wait. Close the engine, or use it in a
     `with` statement.
@@ -76,21 +76,21 @@ class Engine:
         return handle
 
     def check_capacity(self) -> None:
-        """Raise Busy if `submit` would: ask before preparing a costly request."""
+        """Raise Busy if `submit` would; call this before preparing a costly request."""
         if self._closing:
             raise Busy("the engine is closed")
         if self.waiting >= self.queue:
             raise Busy(f"{self.waiting} requests are already waiting: try again later")
 
     def stop(self, cancel: bool = False) -> None:
-        """Take no more requests; with `cancel`, finish the current ones as they are. Does not wait."""
+        """Accept no more requests; with `cancel`, end the current ones with their text so far. Does not wait."""
         with self._changed:
             self._closing = True
             self._cancelling |= cancel
             self._changed.notify()
 
     def close(self, cancel: bool = False) -> None:
-        """`stop`, and wait until all requests have finished."""
+        """Call `stop`, then wait until all requests have finished."""
         self.stop(cancel)
         if threading.current_thread() is not self._thread:
             self._thread.join()
@@ -121,6 +121,6 @@ class Engine:
                 handle.cancel()
         try:
             self._scheduler.step()
-        except Exception as error:  # a bug of ours: report it to everyone who waits
+        except Exception as error:  # a bug of ours: report it to all unfinished requests
             for handle in self._scheduler.handles:
                 self._scheduler.fail(handle, error)

@@ -21,18 +21,20 @@ Candidates = list[tuple[str, float]]  # tokens and their probabilities, most pro
 def fill_mask(network: Network, tokenizer: Tokenizer, text: str, count: int) -> list[Candidates]:
     """Return the `count` most probable tokens for each blank; a blank is one token.
 
-    After a space only tokens that begin with a space fit; they are returned without it.
+    After a space, only tokens that begin with a space fit; they are returned without it.
     """
     if network.config.causal:
         raise UserError("this model is causal: it generates text and cannot fill in blanks")
     if tokenizer.mask_id is None:
-        raise UserError("this model's tokenizer has no mask token: it was not trained to fill in blanks")
+        raise UserError(
+            "this model's tokenizer has no mask token: the model was not trained to fill in blanks"
+        )
     if count < 1:
         raise UserError(f"count = {count}: expected at least 1")
     parts = BLANK.split(text)
     if len(parts) == 1:
         raise UserError(f"the text has no blank: write ___ or {MASK} where a word is missing")
-    # In a bpe vocabulary the space before a word is part of its token.
+    # In a BPE vocabulary, the space before a word is part of its token.
     spaced = [tokenizer.kind == "bpe" and part.endswith(" ") for part in parts[:-1]]
     ids, positions = list(tokenizer.start_ids), []
     for part, has_space in zip(parts, [*spaced, False], strict=True):

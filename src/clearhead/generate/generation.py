@@ -1,6 +1,6 @@
 """Generation in the calling thread: one request as a stream, several as one batch, or by beam search.
 
-Requests that arrive at any time and from any thread are for the `Engine`.
+For requests that arrive at any time and from any thread, use the `Engine`.
 """
 
 from __future__ import annotations
@@ -31,10 +31,12 @@ from clearhead.text.tokenizer import Tokenizer
 def make_decoder(
     network: Network, samples: int = 1, max_length: int | None = None, shift: bool = False
 ) -> ReorderableDecoder:
-    """Return the fastest exact decoder of a network; with `shift`, the one that drops old tokens."""
+    """Return the fastest exact decoder for a network; with `shift`, the one that drops old tokens."""
     if shift and not isinstance(network, Transformer):
         kind = network.config.kind
-        raise UserError(f"shift is for a full context, and a model of kind {kind} has none: omit shift")
+        raise UserError(
+            f"`shift` requires a model with a limited context; this model is of kind {kind}: omit `shift`"
+        )
     if isinstance(network, Recurrent):
         return RecurrentDecoder(network, samples)
     if isinstance(network, NGram):
@@ -49,7 +51,7 @@ def make_decoder(
 def generate_tokens(
     decoder: Decoder, prompt: Sequence[int], samplers: Sequence[Sampler]
 ) -> Iterator[list[SampledToken]]:
-    """Yield the next token of every sample, without end: prefill, then sample and decode in turn."""
+    """Yield the next token of every sample, indefinitely: prefill, then sample and decode in turn."""
     logits = decoder.prefill(torch.tensor([list(prompt)] * len(samplers)))
     while True:
         tokens = [sampler.sample(row) for sampler, row in zip(samplers, logits, strict=True)]
@@ -63,9 +65,9 @@ def generate_text(
     tokens: int,
     seconds: float | None = None,
 ) -> Iterator[list[Generated]]:
-    """Yield the next piece of every sample until all have finished, at most `tokens` of each.
+    """Yield the next piece of every sample until all have finished, with at most `tokens` tokens each.
 
-    `seconds` counts from the first piece requested; at least one token is always sampled.
+    The `seconds` limit starts when the first piece is requested; at least one token is always sampled.
     """
     end = time.monotonic() + (math.inf if seconds is None else seconds)
     for n in range(1, tokens + 1):
@@ -85,7 +87,7 @@ def run_request(
     decoder: Decoder | None = None,
     shift: bool = False,
 ) -> Iterator[list[Generated]]:
-    """Yield the next piece of every sample of a request, with the network's own decoder or another.
+    """Yield the next piece of every sample of a request, with the given decoder or the network's own.
 
     Invalid settings raise at once, before the first piece is requested.
     """
@@ -118,7 +120,7 @@ def run_batch(
 def run_beam_search(
     network: Network, tokenizer: Tokenizer, request: GenerationRequest, search: BeamSearch
 ) -> Generated:
-    """Return the best text found. Only the request's prompt, `tokens` and `seconds` count: no sampling."""
+    """Return the best text found. Uses only the prompt, `tokens` and `seconds` of the request."""
     need_causal(network.config)
     decoder = make_decoder(network, search.beams, len(request.ids) + request.tokens)
     best = search.run(decoder, request.ids, tokenizer.end_ids, request.tokens, request.seconds)[0]

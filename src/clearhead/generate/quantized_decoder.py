@@ -22,7 +22,7 @@ NO_MATRIX = np.zeros((0, 0), np.int8), np.zeros((0, 0), np.float32), EMPTY
 
 
 class QuantizedDecoder(TransformerDecoder):
-    """Decodes one sample. A token within the context takes `quantized_step`, everything else PyTorch."""
+    """Decodes one sample: single tokens within the context with `quantized_step`, all else with PyTorch."""
 
     def __init__(self, network: Transformer, max_length: int | None = None) -> None:
         from clearhead.generate import quantized_step

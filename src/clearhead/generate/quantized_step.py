@@ -1,7 +1,7 @@
 """One decoding step of an int8 network, compiled by numba: one call per block.
 
 Shapes: C features of the residual stream, H heads, G key-value heads, D features per head, S positions of the
-KV cache, V tokens of the vocabulary.
+KV cache, V tokens in the vocabulary.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def attend(queries: Any, keys: Any, values: Any, length: int, scale: float, mixe
 
 @compiled(parallel=True)
 def activate(hidden: Any, gate: Any, activation: int) -> None:
-    """Apply the activation in place; if gated, to the gate, and multiply by it."""
+    """Apply the activation in place; if gated, apply it to the gate and multiply by the result."""
     one = np.float32(1)
     for n in prange(len(hidden)):
         x = gate[n] if activation >= SWIGLU else hidden[n]

@@ -1,4 +1,4 @@
-"""A request for generated text, its handle, and the events by which the text arrives."""
+"""A request for generated text, its handle, and the events that deliver the text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from clearhead.generate.sampling import OPTIONS, Sampling, check_options
 if TYPE_CHECKING:
     from clearhead.generate.constraint import Grammar
 
-# An end token or a stop string; the limit on tokens; `Handle.cancel`; the limit on seconds; an exception.
+# In this order: an end token or a stop string; the token limit; `Handle.cancel`; the time limit; an exception.
 FinishReason = Literal["stop", "length", "cancelled", "time", "error"]
 
 
@@ -54,7 +54,7 @@ class Event:
 
 
 class Handle:
-    """A submitted request. Iterate over it, in any thread and as often as you like, to wait for its events.
+    """A submitted request. Iterate over it, in any thread and any number of times, to wait for its events.
 
     `on_event` is called with each event too, in the thread that generates: it should only pass the event on,
     as `lambda event: loop.call_soon_threadsafe(queue.put_nowait, event)` does for asyncio.
@@ -102,13 +102,13 @@ class Handle:
         self._cancelled = True
 
     def stop_reason(self) -> FinishReason | None:
-        """Return why the request must finish now: it was cancelled, or its time is up."""
+        """Return why the request must finish now: it was canceled, or its time is up."""
         if self._cancelled:
             return "cancelled"
         return "time" if self._deadline is not None and time.monotonic() >= self._deadline else None
 
     def emit(self, event: Event) -> None:
-        """Record an event and wake up those who wait. Called by the scheduler."""
+        """Record an event and wake up the waiting threads. Called by the scheduler."""
         with self._changed:
             self.events.append(event)
             if event.finish_reason is not None:
@@ -130,10 +130,10 @@ class Handle:
 
 
 def parse_stop(stop: str | Iterable[str] | None) -> tuple[str, ...]:
-    """Return one stop string, several or none as a tuple."""
+    """Return one stop string, several strings, or None as a tuple."""
     if stop is None:
         return ()
     stops = tuple(stop) if isinstance(stop, Iterable) and not isinstance(stop, str) else (stop,)
     if not all(isinstance(text, str) and text for text in stops):
-        raise UserError(f"stop = {stop!r}: expected a non-empty string, or a list of them")
+        raise UserError(f"stop = {stop!r}: expected a non-empty string or a list of non-empty strings")
     return stops

@@ -2,11 +2,12 @@
 
 The rules apply in this order, each to the result of the previous ones:
 
-1. `regex` or `json_schema`: tokens that the constraint does not allow get -inf (`constraint.py`); 2.
-`logit_bias`, added to the logits of individual tokens; 3. `repetition_penalty`, on the tokens of the prompt and
-of the generated text; 4. `presence_penalty` and `frequency_penalty`, on the tokens of the generated text
-only; 5. `temperature`, which divides all logits; at 0 decoding is greedy and the rest does not apply; 6.
-`top_k`; 7. `top_p`; 8. `min_p`.
+1. `regex` or `json_schema`: tokens that the constraint does not allow get -inf (`constraint.py`).
+2. `logit_bias`, added to the logits of individual tokens.
+3. `repetition_penalty`, on the tokens of the prompt and of the generated text.
+4. `presence_penalty` and `frequency_penalty`, on the tokens of the generated text only.
+5. `temperature`, which divides all logits; at 0, decoding is greedy and the rest does not apply.
+6. `top_k`; 7. `top_p`; 8. `min_p`.
 
 The token is then sampled with one uniform random number per step. Reported log-probabilities are those of the
 model, before any rule.
@@ -44,7 +45,7 @@ class SampledToken:
 class Sampler:
     """Samples the tokens of one sample, independently of all others.
 
-    `sample` numbers the samples of one seed and prompt. The samples of a request share its `grammar`, which
+    `sample` is its number among the samples of one request. The samples of a request share its `grammar`, which
     is compiled from the sampling options unless it is given.
     """
 
@@ -72,11 +73,11 @@ class Sampler:
         self._constraint = None if grammar is None else grammar.begin()
 
     def uniforms(self, count: int) -> Tensor:
-        """Return the uniform random numbers of the next steps, one per step, for sampling on the device."""
+        """Return the uniform random numbers for the next steps, one per step, for sampling on the device."""
         return torch.rand(count, generator=self._generator, dtype=torch.double)
 
     def accept(self, i: int) -> SampledToken:
-        """Take a token that was sampled on the device. Once finished, always return the end token."""
+        """Record a token that was sampled on the device. Once finished, always return the end token."""
         if self.finished:
             return SampledToken(self.end_ids[0], last=True)
         self.finished = i in self.end_ids
@@ -113,15 +114,15 @@ class Sampler:
     def _choose(self, logits: Tensor) -> int:
         highest = logits.max().item()
         if highest == -math.inf:
-            raise UserError("no token is left to sample: logit_bias excludes all that may come next")
+            raise UserError("no token is left to sample: `logit_bias` excludes all that may come next")
         if not math.isfinite(highest):
             raise UserError(
                 "a logit is infinite or not a number, so no token can be sampled: load the model in float32"
             )
         if self.sampling.temperature == 0:
             return int(logits.argmax())
-        # Invert the cumulative distribution at one uniform number. torch.multinomial draws a number for every
-        # token of the vocabulary, which takes longer than everything else.
+        # Invert the cumulative distribution at one uniform random number. torch.multinomial draws a number for
+        # every token in the vocabulary, which takes longer than everything else.
         sums = filter_logits(logits, self.sampling).softmax(-1).double().cumsum(-1)
         number = torch.rand(1, generator=self._generator, dtype=torch.double) * sums[-1]
         # Rounding must not select a token past the last one with a probability above 0.
@@ -161,7 +162,7 @@ def make_grammar(sampling: Sampling, tokenizer: Tokenizer, n_vocab: int) -> Gram
 
 def filter_logits(logits: Tensor, sampling: Sampling) -> Tensor:
     """Apply temperature, top_k, top_p and min_p: tokens that cannot be sampled get -inf."""
-    # Relative to the largest, so that no logit becomes infinite however small the temperature.
+    # Relative to the largest, so that no logit becomes infinite, however low the temperature.
     logits = (logits - logits.max()) / max(sampling.temperature, 1e-30)
     if sampling.top_k is not None:
         logits = keep_top_k(logits, sampling.top_k)
@@ -191,8 +192,8 @@ def keep_top_k(logits: Tensor, k: int) -> Tensor:
 def keep_top_p(logits: Tensor, p: float) -> Tensor:
     """Keep the most probable tokens that together reach probability p, and at least one."""
     probabilities = logits.softmax(-1)
-    # Tokens below (1 - p) / V have less than 1 - p together and need not be sorted. The most probable token
-    # must be sorted: if all are equal, rounding may have left it with less.
+    # Tokens with a probability below (1 - p) / V add up to less than 1 - p and need not be sorted. The most
+    # probable token is always sorted: if all are equal, rounding may have left it below that.
     least = min((1 - p) / len(logits), probabilities.max().item())
     candidates = (probabilities >= least).nonzero()[:, 0]
     ordered, order = probabilities[candidates].sort(descending=True)
@@ -216,7 +217,9 @@ def _make_bias(sampling: Sampling, tokenizer: Tokenizer, n_vocab: int) -> Tensor
     for token, bias in sampling.logit_bias.items():
         i = tokenizer.find(token) if isinstance(token, str) else token
         if not is_integer(i) or not 0 <= i < n_vocab:
-            raise UserError(f"logit_bias of {token!r}: expected a token's text, or an id 0 to {n_vocab - 1}")
+            raise UserError(
+                f"`logit_bias` of {token!r}: expected a token's text, or an id from 0 to {n_vocab - 1}"
+            )
         biases[i] = bias if bias > lowest else -math.inf
     return biases
 

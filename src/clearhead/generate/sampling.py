@@ -1,7 +1,7 @@
-"""The options of generation, declared once: name, default, limits and help text.
+"""The generation options, declared once: name, default, limits and help text.
 
 The command line and the server derive their options and fields from `OPTIONS`, and everything that takes an
-option checks it here. The order in which sampling applies them is in `sampler.py`. This module does not
+option checks it here. `sampler.py` lists the order in which sampling applies them. This module does not
 import torch, so that the command line can show its help without loading it.
 """
 
@@ -44,16 +44,20 @@ class Option:
 
     @property
     def expected(self) -> str:
-        return f"{'an integer' if self.integer else 'a finite number'}, {self.limits}"
+        if self.maximum is not None:
+            between = "" if self.minimum is None else "from "
+            return f"{'an integer' if self.integer else 'a number'} {between}{self.limits}"
+        of = "" if self.minimum is None else "of "
+        return f"{'an integer' if self.integer else 'a finite number'} {of}{self.limits}"
 
     @property
     def limits(self) -> str:
         """The limits in words."""
-        lower = f"more than {self.above}" if self.above is not None else f"at least {self.minimum}"
+        lower = f"above {self.above}" if self.above is not None else f"at least {self.minimum}"
         if self.maximum is None:
             return lower
         return (
-            f"{lower}, at most {self.maximum}"
+            f"{lower} and at most {self.maximum}"
             if self.minimum is None
             else f"{self.minimum} to {self.maximum}"
         )
@@ -69,6 +73,7 @@ OPTIONS = {
             0.8,
             "Divide the logits by this; 0 is greedy decoding, above 1 is more random.",
             minimum=0,
+            maximum=100,
         ),
         Option("top_k", None, "Sample only from the k most probable tokens.", minimum=1, integer=True),
         Option(
@@ -89,7 +94,8 @@ OPTIONS = {
             "repetition_penalty",
             1.0,
             "Above 1, make tokens that occur in the prompt or the text so far less probable.",
-            above=0,
+            minimum=0.01,  # far below, dividing by it would overflow
+            maximum=100,
         ),
         Option(
             "presence_penalty",
@@ -109,7 +115,7 @@ OPTIONS = {
             "logit_bias",
             None,
             "Add a number to the logits of individual tokens; -100 excludes a token.",
-            minimum=-100,  # of each number
+            minimum=-100,  # for each number
             maximum=100,
         ),
         Option("regex", None, "Generate text that matches this regular expression as a whole."),
@@ -184,13 +190,13 @@ class Sampling:
             log_probabilities=self.log_probabilities,
         )
         if self.logit_bias is not None and not isinstance(self.logit_bias, Mapping):
-            raise UserError(f"logit_bias = {self.logit_bias!r}: expected a dict from tokens to numbers")
+            raise UserError(f"logit_bias = {self.logit_bias!r}: expected a dict that maps tokens to numbers")
         option = OPTIONS["logit_bias"]
         for token, bias in (self.logit_bias or {}).items():
             if not option.accepts(bias) and bias != -math.inf:
-                raise UserError(f"logit_bias of {token!r} = {bias!r}: expected {option.expected}")
+                raise UserError(f"`logit_bias` of {token!r} = {bias!r}: expected {option.expected}")
         if self.regex is not None and self.json_schema is not None:
-            raise UserError("regex and json_schema are both given: expected one of them")
+            raise UserError("`regex` and `json_schema` are both given: expected only one")
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any]) -> Self:
@@ -208,7 +214,7 @@ class Sampling:
 
 
 def check_options(**values: object) -> None:
-    """Raise UserError for a value outside the limits of the option of its name."""
+    """Raise UserError for a value outside the limits of the option with its name."""
     for name, value in values.items():
         OPTIONS[name].check(value)
 
@@ -220,7 +226,7 @@ def check_names(names: Iterable[str], known: Collection[str]) -> None:
 
 
 def is_number(value: object) -> bool:
-    """Whether the value is a real number of Python or NumPy, and not a bool."""
+    """Whether the value is a real number from Python or NumPy, and not a bool."""
     return isinstance(value, Real) and not isinstance(value, bool)
 
 

@@ -1,4 +1,4 @@
-"""Continuous batching: requests join and leave one running batch, which grows by a token per step."""
+"""Continuous batching: requests join and leave one running batch; each step generates one token per sequence."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class WaitingRequest:
 
 
 class Sequence:
-    """One sample in a slot: its tokens so far, of which the decoder has not processed the last."""
+    """One sample in a slot, with its tokens so far; the decoder has not processed the last one yet."""
 
     def __init__(self, handle: Handle, number: int, slot: int, sample: Sample, tokenizer: Tokenizer) -> None:
         self.handle, self.number, self.slot, self.sample = handle, number, slot, sample
@@ -64,12 +64,12 @@ class Scheduler:
         slots: int = SLOTS,
         wrap_sampler: Callable[[GenerationRequest, int, Sample], Sample] = lambda _, __, sample: sample,
     ) -> None:
-        """`wrap_sampler` may replace the function that samples for one sample of a request."""
+        """`wrap_sampler` may replace the function that chooses the tokens of one sample of a request."""
         self.decoder = make_batch_decoder(network, slots)
         self.config, self.tokenizer, self.wrap_sampler = network.config, tokenizer, wrap_sampler
         self.waiting: deque[WaitingRequest] = deque()
         self.running: dict[int, Sequence] = {}  # by slot
-        self.overflowing: deque[Sequence] = deque()  # running ones whose context is full; they take turns
+        self.overflowing: deque[Sequence] = deque()  # running, with a full context; they take turns
 
     def validate(self, handle: Handle) -> None:
         """Raise if the request cannot be served, and prepare its grammar."""
@@ -101,7 +101,7 @@ class Scheduler:
         return list(dict.fromkeys(waiting + [sequence.handle for sequence in self.running.values()]))
 
     def step(self) -> None:
-        """Prefill a chunk of what waits, and extend every running sequence by a token.
+        """Prefill a chunk of what is waiting, and extend the running sequences by a token.
 
         An exception finishes the request that raised it, and no other.
         """
@@ -122,7 +122,7 @@ class Scheduler:
         }
 
     def _finish_stopped(self) -> None:
-        """Finish the requests that were cancelled or ran out of time, with the text held back."""
+        """Finish the requests that were canceled or ran out of time, and emit the text held back."""
         for handle in self.handles:
             reason = handle.stop_reason()
             if reason is None:
@@ -155,7 +155,7 @@ class Scheduler:
                 self.fail(request.handle, error)
 
     def _start(self, waiting: WaitingRequest, prefill: ChunkedPrefill, logits: Tensor) -> None:
-        """Give each sample of a prefilled request a slot, as far as slots are free."""
+        """Give each sample of a prefilled request a slot, as long as slots are free."""
         handle = waiting.handle
         free = [slot for slot in range(self.decoder.n_slot) if slot not in self.running]
         numbers = range(waiting.n_started, min(handle.request.samples, waiting.n_started + len(free)))
@@ -172,7 +172,7 @@ class Scheduler:
             self.waiting.popleft()
 
     def _prefill_overflowing(self) -> None:
-        """Prefill again the last tokens of sequences whose context is full, one sequence after another."""
+        """Recompute the last tokens of sequences whose context is full, one sequence after another."""
         budget = self.decoder.chunk_size
         while budget > 0 and self.overflowing:
             sequence = self.overflowing[0]
@@ -189,7 +189,7 @@ class Scheduler:
                 self._append(sequence, logits)
 
     def _decode(self) -> None:
-        """Make one decoding step for all sequences with room left in the context."""
+        """Run one decoding step for all sequences with room left in the context."""
         in_slots = [sequence for _, sequence in sorted(self.running.items())]
         ready = [sequence for sequence in in_slots if len(sequence.ids) <= self.decoder.max_length]
         for sequence in ready:
@@ -211,7 +211,7 @@ class Scheduler:
                 self.fail(sequence.handle, error)
             return
         for sequence, logits in zip(ready, rows, strict=True):
-            if self._is_running(sequence):  # another sample may have made its request fail
+            if self._is_running(sequence):  # its request may have failed in another sample
                 self._append(sequence, logits)
 
     def _append(self, sequence: Sequence, logits: Tensor) -> None:

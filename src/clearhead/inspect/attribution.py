@@ -26,7 +26,7 @@ EDITS = "edits"  # the part contributed by edits
 
 @dataclass(frozen=True)
 class Attribution:
-    """The contribution of each component to a logit, or to a difference of two logits; they sum to it."""
+    """The contributions of all components to a logit, or to the difference of two; they sum to it."""
 
     names: list[str]
     values: Tensor  # N
@@ -69,7 +69,7 @@ class ScoreAttribution:
 def attribute_logit(
     trace: ResidualTrace, token: int, position: int, against: int | None = None
 ) -> Attribution:
-    """Decompose a token's logit at a position, minus that of `against` if given, into the parts of every component."""
+    """Decompose a token's logit at a position, minus that of `against` if given, into one part per component."""
     network = trace.network
     names, parts = _stack(written(trace, position, trace.config.n_block))
     scale = trace.read("final.scale").reshape(-1)[position]
@@ -106,7 +106,7 @@ def logit_name(trace: ResidualTrace, token: int, position: int, against: int | N
 def attribute_score(
     trace: ResidualTrace, block: int, head: int, query_position: int, key_position: int
 ) -> ScoreAttribution:
-    """Split the score of a head between two positions over everything written before its block."""
+    """Decompose a head's score between two positions by what each component wrote before its block."""
     module = trace.network.blocks[block]
     assert isinstance(module, Block)
     attention = module.attention
@@ -119,7 +119,7 @@ def attribute_score(
         (key_position, attention.key, attention.key_norm, shared, "key"),
     ):
         names, parts = _stack(written(trace, position, block))
-        if edited:  # after each step, what the edits changed becomes a part of its own
+        if edited:  # after each step, what the edits changed becomes a separate part
             names, parts = _with_edits(names, parts, trace.read(f"block.{block}.input", rows=position)[0])
         scale = trace.read(f"block.{block}.normed.scale")[position]
         names, parts = through_norm(module.norm, names, parts, scale, "shift")
@@ -143,7 +143,7 @@ def attribute_score(
 
 
 def _with_edits(names: list[str], parts: Tensor, actual: Tensor) -> tuple[list[str], Tensor]:
-    """Add the difference between the actual value and the sum of the parts as the part of the edits."""
+    """Attribute the difference between the actual value and the sum of the parts to the edits."""
     missing = actual - parts.sum(0)
     if EDITS not in names:
         return [*names, EDITS], torch.cat((parts, missing[None]))

@@ -24,7 +24,7 @@ UNNAMED = "model"  # the name of a model that was not loaded from a folder or fi
 
 
 class BaseTrace(ABC):
-    """A text as a network processed it, with its sites to read."""
+    """A text as a network processed it, and the sites that can be read."""
 
     config: LearnerConfig
     ids: Tensor  # B T
@@ -59,7 +59,7 @@ class BaseTrace(ABC):
         assert self.tokenizer is not None, "a token given as text needs a tokenizer"
         ids = self.tokenizer.encode(token)
         if len(ids) != 1:
-            message = f"{token!r} is {len(ids)} tokens ({self.token_texts(ids)}), expected one of them"
+            message = f"{token!r} is {len(ids)} tokens ({self.token_texts(ids)}), expected a single one"
             raise UserError(message, "not_one_token", word=token, count=len(ids))
         return ids[0]
 
@@ -69,7 +69,7 @@ class BaseTrace(ABC):
     def check_single(self) -> None:
         if not self.single:
             raise UserError(
-                "this needs a trace of one text, and the trace is a batch: inspect one text alone"
+                "this needs a trace of one text, but the trace is a batch: inspect one text alone"
             )
 
     def position_of(self, word: str, occurrence: int | None = None) -> int:
@@ -98,7 +98,7 @@ class BaseTrace(ABC):
         other = self if other is None else other
         if type(other) is not type(self) or other.config.n_block != self.config.n_block:
             raise UserError(
-                "the other trace differs in kind or number of blocks: expected the same model shape"
+                "the other trace differs in kind or number of blocks: expected a model of the same shape"
             )
         rows, other_rows = self.positions_of(word), other.positions_of(word)
         tables = []

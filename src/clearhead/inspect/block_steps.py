@@ -62,7 +62,7 @@ class BlockSteps:
         return tensor.expand(self.B, *tensor.shape[1:])
 
     def _edited_heads(self, name: str, tensor: Tensor) -> Tensor:
-        """Apply the edits of each head of B H T …; an edit of a shared key-value head affects its whole group."""
+        """Apply each head's edits to B H T …; an edit of a shared key-value head affects its whole group."""
         if not self.edits.made:
             return tensor
         parts, tensor = [], self._for_all(name, tensor)
@@ -273,12 +273,12 @@ class BlockSteps:
 
 
 def norm_mean(x: Tensor) -> Tensor:
-    """Return μ of each position: B T."""
+    """Return the mean μ of each position's vector: B T."""
     return x.mean(-1)
 
 
 def norm_scale(norm: Norm, x: Tensor) -> Tensor:
-    """Return the divisor of each position, ε included: σ, or the root mean square for `rms`. B T."""
+    """Return each vector's divisor, including ε: σ, or the root mean square for `rms`. B T."""
     centered = x if norm.shift is None else x - x.mean(-1, keepdim=True)
     return (centered.pow(2).mean(-1) + norm.epsilon).sqrt()
 

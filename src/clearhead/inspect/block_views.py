@@ -14,13 +14,13 @@ from clearhead.inspect.indexing import Selection, check_index
 from clearhead.inspect.residual_trace import ResidualTrace
 from clearhead.inspect.sites import SHARED, block_names, dotted, head_names
 
-Part = TypeVar("Part")
+T = TypeVar("T")
 
 
-class Parts(list[Part]):
+class Parts(list[T]):
     """Blocks or heads by number; an error for a missing one names the valid range."""
 
-    def __init__(self, what: str, parts: Iterable[Part]) -> None:
+    def __init__(self, what: str, parts: Iterable[T]) -> None:
         super().__init__(parts)
         self.what = what
 
@@ -60,7 +60,7 @@ class BlockView:
 
 
 class HeadView:
-    """A head of a trace: its steps as attributes, or selected rows and columns of them with `read`."""
+    """A head of a trace: its steps as attributes or, with `read`, selected rows and columns."""
 
     def __init__(self, trace: ResidualTrace, block: int, head: int, kind: str = "head") -> None:
         self._trace, self._block, self._head, self._kind = trace, block, head, kind
@@ -76,7 +76,7 @@ class HeadView:
         trace = self._trace
         trace.check_single()
         if self._kind != "head":
-            raise UserError("a key-value head has no scores of its own: ask one of the heads that share it")
+            raise UserError("a key-value head has no scores of its own: use a head that shares it")
         query_position = trace.check_position(query_position)
         key_position = trace.check_position(key_position)
         with torch.set_grad_enabled(trace.grad):

@@ -14,12 +14,12 @@ from clearhead.inspect.block_steps import BlockSteps
 from clearhead.inspect.residual_trace import TraceT
 from clearhead.inspect.sites import MATRICES, all_sites
 
-MAX_MATRIX_CELLS = 2**24  # in the matrices of the heads computed together
+MAX_MATRIX_CELLS = 2**24  # in the attention matrices of the heads computed together
 
 
 @dataclass(frozen=True)
 class Comparison(Generic[TraceT]):
-    """Two traces; `pairs` are the aligned positions in the one and the other."""
+    """Two traces; each of the `pairs` is a position in `one` and the aligned position in `other`."""
 
     one: TraceT
     other: TraceT
@@ -41,7 +41,7 @@ class Comparison(Generic[TraceT]):
         return sorted(distances.items(), key=lambda item: -item[1])[:count]
 
     def distances(self, block: int | None) -> dict[str, float]:
-        """Return the distance at every site of a block (None: outside the blocks), in order of computation."""
+        """Return the distance at every site of a block (None: outside the blocks), in the order of `all_sites`."""
         sites = [site for site in all_sites(self.one.config) if site.block == block]
         if block is None:
             return {str(site): self.distance(str(site)) for site in sites}

@@ -1,6 +1,6 @@
 """Decoders for generation that record a trace or apply edits at every step.
 
-Shapes: N samples, T positions, C features of the stream, V tokens of the vocabulary.
+Shapes: N samples, T positions, C features of the stream, V tokens in the vocabulary.
 """
 
 from __future__ import annotations

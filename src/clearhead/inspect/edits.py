@@ -15,13 +15,12 @@ from clearhead.inspect.indexing import Selection, check_index, select_indices
 from clearhead.inspect.sites import MATRICES, Site, parse_site
 from clearhead.model.config import Config
 
-Value = Union[int, float, Tensor, Callable[[Tensor], Any], "PatchSource"]
-Span = tuple[int, int]
+EditValue = Union[int, float, Tensor, Callable[[Tensor], Any], "PatchSource"]
 
 
 @runtime_checkable
 class PatchSource(Protocol):
-    """The interface that edits need of a trace they patch from."""
+    """The interface of a trace that edits can patch from."""
 
     edits: Edits
     single: bool
@@ -38,10 +37,10 @@ class Edit:
 
     `at` selects positions, counted in each text without its padding; `columns` selects features or, in the
     matrices of a head, key positions; `row` selects one sequence of a batch. Each defaults to all. A tensor
-    has all columns even if `columns` selects a few.
+    must have all columns even if `columns` selects a few.
     """
 
-    value: Value
+    value: EditValue
     at: Selection = None
     row: int | None = None
     columns: Selection = None
@@ -57,11 +56,11 @@ class Edits:
     """
 
     made: tuple[tuple[Site, Edit], ...] = ()
-    spans: tuple[Span, ...] | None = None
+    spans: tuple[tuple[int, int], ...] | None = None
     grows: bool = False
 
     @classmethod
-    def parse(cls, changes: Mapping[str, Value | Edit], config: Config, grows: bool = False) -> Edits:
+    def parse(cls, changes: Mapping[str, EditValue | Edit], config: Config, grows: bool = False) -> Edits:
         if not isinstance(changes, Mapping):
             raise UserError(
                 f"edits = {changes!r}: expected a dict of sites and values, such as {{'final': 0}}"
@@ -88,7 +87,7 @@ class Edits:
                 made.append((site, replace(edit, row=None, value=self._value_of_row(site, edit, number))))
         return Edits(tuple(made))
 
-    def _value_of_row(self, site: Site, edit: Edit, number: int) -> Value:
+    def _value_of_row(self, site: Site, edit: Edit, number: int) -> EditValue:
         value = edit.value
         if not isinstance(value, Tensor):
             return (
@@ -104,7 +103,7 @@ class Edits:
         return value[start:stop, start:stop] if site.name in MATRICES else value[start:stop]
 
     def of(self, block: int | None) -> Edits:
-        """Return the edits inside a block, or for None those outside the blocks."""
+        """Return the edits inside a block or, for None, those outside the blocks."""
         return replace(self, made=tuple(made for made in self.made if made[0].block == block))
 
     def touch(self, *sites: Site) -> bool:
@@ -139,7 +138,7 @@ class Edits:
             tensor = _write(edit, site, tensor, [row], self._positions(edit, stop - start), start)
         return tensor
 
-    def _has_positions(self, value: Value) -> bool:
+    def _has_positions(self, value: EditValue) -> bool:
         return self.grows and isinstance(value, Tensor) and value.dim() > 0
 
     def _positions(self, edit: Edit, length: int) -> list[int]:
@@ -175,7 +174,7 @@ def _write(edit: Edit, site: Site, tensor: Tensor, rows: list[int], at: list[int
 
 def _columns(edit: Edit, site: Site, tensor: Tensor, start: int) -> Tensor:
     if tensor.dim() == 2:
-        raise UserError(f"{site}: columns cannot be selected, the site has one number per position")
+        raise UserError(f"{site}: columns cannot be selected because the site has one number per position")
     first = start if site.name in MATRICES else 0
     chosen = select_indices(edit.columns, tensor.shape[-1] - first, "column") or []
     return torch.tensor([first + i for i in chosen], device=tensor.device, dtype=torch.long)

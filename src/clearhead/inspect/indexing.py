@@ -61,4 +61,4 @@ def index_tensor(chosen: list[int] | None, device: torch.device) -> Tensor | Non
 
 
 def _invalid(what: str, value: object) -> UserError:
-    return UserError(f"{what} {value!r}: expected an integer, several, a slice or a mask")
+    return UserError(f"{what} {value!r}: expected an integer, a list of integers, a slice or a mask")

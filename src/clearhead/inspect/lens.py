@@ -1,4 +1,4 @@
-"""The logit lens: the prediction if the model stopped after each block."""
+"""The logit lens: what the model would predict if it stopped after each block."""
 
 from __future__ import annotations
 

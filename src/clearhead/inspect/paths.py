@@ -3,6 +3,7 @@
 With the scales of the norms and the attention weights treated as constants, a logit is a linear function of
 any earlier residual stream, given by a direction; so is the difference of two logits. Going back through a
 head transforms that direction.
+
 Shapes: T positions, H heads, C features of the stream, D features per head.
 """
 
@@ -25,10 +26,11 @@ from clearhead.inspect.attribution import (
 )
 from clearhead.inspect.indexing import check_index
 from clearhead.inspect.residual_trace import ResidualTrace
+from clearhead.inspect.sites import Site
 from clearhead.model.block import Block
 from clearhead.model.norm import Norm
 
-Hop = tuple[int, int, int]  # block, head, key position
+PathHop = tuple[int, int, int]  # block, head, key position
 
 
 @dataclass(frozen=True)
@@ -92,13 +94,35 @@ class LinearReadout:
         weights, values = steps.weights[0, :, at], steps.value[0]  # H T, H T D
         return weights * torch.einsum("htd,hd->ht", values, self._along_heads(block))
 
+    def _passed(self, block: int) -> Tensor:
+        """Return how much of what each head gathers here is written, 1 unless it is edited: H 1.
+
+        A head whose output is replaced by something else writes nothing of what it gathered.
+        """
+        trace, module, D = self.trace, self._module(block), self.trace.config.d_head
+        passed = torch.ones(trace.config.n_head, 1, device=trace.ids.device)
+        for head in range(trace.config.n_head):
+            if not trace.edits.touch(*(Site(part, block, head=head) for part in ("mixed", "output"))):
+                continue
+            name = f"block.{block}.head.{head}"
+            weights, values = (
+                trace.read(f"{name}.weights", rows=self.position)[0],
+                trace.read(f"{name}.value"),
+            )
+            gathered = module.attention.output.weight[:, D * head : D * (head + 1)] @ (weights @ values)
+            actual = trace.read(f"{name}.output", rows=self.position)[0]
+            scale = (actual @ gathered) / (gathered @ gathered)
+            passed[head] = scale if torch.allclose(actual, scale * gathered, rtol=1e-4, atol=1e-6) else 0.0
+        return passed
+
     def _along_heads(self, block: int) -> Tensor:
         """Return the direction in the space of each head's mixed values: H D."""
         module, direction = self._module(block), self.direction
         if isinstance(module.attention_norm, Norm):
             scale = self.trace.read(f"block.{block}.attention_normed.scale")[self.position]
             direction = _before(module.attention_norm, direction, scale)
-        return (direction @ module.attention.output.weight).view(-1, self.trace.config.d_head)
+        along = (direction @ module.attention.output.weight).view(-1, self.trace.config.d_head)
+        return along * self._passed(block) if self.trace.edits.of(block).made else along
 
     def _written(self) -> list[tuple[str, Tensor]]:
         return list(written(self.trace, self.position, self.until))
@@ -122,7 +146,7 @@ class LinearReadout:
 
 
 def follow_path(
-    trace: ResidualTrace, token: int, position: int, hops: Sequence[Hop], against: int | None = None
+    trace: ResidualTrace, token: int, position: int, hops: Sequence[PathHop], against: int | None = None
 ) -> LinearReadout:
     """Follow a token's logit at a position, minus that of `against` if given, back through these hops."""
     readout = LinearReadout.of_logit(trace, token, position, against)

@@ -1,7 +1,7 @@
 """The forward pass of a transformer, stored as its residual stream.
 
 Stores the stream before each block and in its middle; every other site is recomputed on demand. Shapes, for
-one sequence: T positions, C features, V tokens of the vocabulary; a batch has B in front.
+one sequence: T positions, C features, V tokens in the vocabulary; a batch has B in front.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from clearhead.inspect.base_trace import UNNAMED, BaseTrace
 from clearhead.inspect.block_steps import BlockSteps, apply_norm, norm_mean, norm_scale
-from clearhead.inspect.edits import Edit, Edits, Value
+from clearhead.inspect.edits import Edit, Edits, EditValue
 from clearhead.inspect.indexing import Selection, check_index, chunk_rows, index_tensor, select_indices
 from clearhead.inspect.sites import MATRICES, Site, SiteError, all_sites, dotted, end_names, parse_site
 from clearhead.model.block import Block
@@ -65,7 +65,7 @@ class ResidualTrace(BaseTrace):
         watch: Callable[[], object] = lambda: None,
         model_name: str = UNNAMED,
     ) -> None:
-        """Run the model, or only the blocks from `first` on if the `stream` before them is known.
+        """Run the model, or only block `first` and those after it if the `stream` before them is known.
 
         `watch` is called before each block; an exception from it stops the run.
         """
@@ -213,7 +213,7 @@ class ResidualTrace(BaseTrace):
         )
 
     def _stays_in_rows(self, site: Site) -> bool:
-        """Whether each row of a site depends on the same row of the stream alone, so that few rows are cheap."""
+        """Whether each row of a site depends on the same row of the stream alone, so that a few are cheap."""
         crosses = site.name.startswith("attention") or (site.name == "output" and self.config.parallel)
         return not crosses and not self.edits.of(site.block).made
 
@@ -265,7 +265,7 @@ class ResidualTrace(BaseTrace):
     def _edited(self, name: str, tensor: Tensor) -> Tensor:
         return self.edits.apply(Site(name), tensor)
 
-    def edit(self, changes: Mapping[str, Value | Edit]) -> Self:
+    def edit(self, changes: Mapping[str, EditValue | Edit]) -> Self:
         """Return a new trace with these edits; blocks before the first edit are not recomputed."""
         return self.with_edits(Edits.parse(changes, self.config))
 

@@ -14,12 +14,23 @@ class SiteError(UserError, AttributeError):
 
 
 SHARED = ("key", "value")
+# The lectures' symbols, accepted in place of the names.
+BLOCK_SYMBOLS = {
+    "x": "input",
+    "t1": "normed",
+    "t2": "attention",
+    "t3": "middle",
+    "t4": "normed2",
+    "t5": "feedforward",
+    "h": "output",
+}
+HEAD_SYMBOLS = {"q": "query", "k": "key", "v": "value", "alpha": "weights", "a": "mixed"}
 MATRICES = (
     "scores",
     "scaled",
     "masked",
     "weights",
-)  # T T; all other sites have features in the last dimension
+)  # T T: a row per query position, a column per key position
 
 
 @dataclass(frozen=True)
@@ -49,6 +60,14 @@ def end_names(config: Config) -> tuple[str, ...]:
     return ("embedding", *place, "final", *_norm("final", config), "logits", "probabilities")
 
 
+def name_of_symbol(symbol: str, config: Config, in_head: bool = False) -> str:
+    """Return the name that one of the lectures' symbols stands for, or the symbol itself if it is none."""
+    if in_head:
+        return HEAD_SYMBOLS.get(symbol, symbol)
+    name = BLOCK_SYMBOLS.get(symbol, symbol)
+    return f"{name}_normed" if symbol in ("t2", "t5") and config.post_norm else name
+
+
 def block_names(config: Config) -> tuple[str, ...]:
     hidden = ("hidden_gate", "hidden_up") if config.gated else ("hidden_raw",)
     first = ("input", "normed", *_norm("normed", config), *_added("attention", config))
@@ -69,12 +88,12 @@ def _added(name: str, config: Config) -> tuple[str, ...]:
 
 
 def _norm(name: str, config: Config) -> tuple[str, ...]:
-    """μ and σ, one number per position; an RMS norm has no μ."""
+    """μ and σ, one number per position; RMSNorm has no μ."""
     return (f"{name}.mean", f"{name}.scale") if config.norm == "layer" else (f"{name}.scale",)
 
 
 def all_sites(config: Config) -> list[Site]:
-    """Return every site of a model in order of computation (heads before their sum)."""
+    """Return every site of a model, block by block: those of the block itself, then those of its heads."""
     ends = [Site(name) for name in end_names(config)]
     sites = [site for site in ends if site.name in ("embedding", "position")]
     for i in range(config.n_block):
@@ -111,6 +130,8 @@ def parse_site(text: str, config: Config) -> Site:
     else:
         names = end_names(config) if block is None else block_names(config)
     name = match[4]
+    if name not in names and block is not None:
+        name = name_of_symbol(name, config, in_head=head is not None or kv_head is not None)
     if name not in names:
         others = ", or one in a block or head, such as block.0.head.0.weights" if block is None else ""
         message = f"site {text!r} does not exist: expected {', '.join(names)}{others}{guess(name, names)}"

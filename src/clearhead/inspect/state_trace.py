@@ -3,7 +3,7 @@
 Stores the states that the network computed; every other site is computed from them on demand with the
 formulas of `classics/recurrent_cell.py`.
 
-Shapes, for one sequence: T positions, C features, V tokens of the vocabulary; a batch has B in front.
+Shapes, for one sequence: T positions, C features, V tokens in the vocabulary; a batch has B in front.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class StateTrace(BaseTrace):
         return self.read(name)
 
     def read(self, name: str, rows: Selection = None, columns: Selection = None) -> Tensor:
-        """Read a site by name. `rows` are positions, `columns` are features or tokens of the vocabulary."""
+        """Read a site by name. `rows` are positions, `columns` are features or tokens in the vocabulary."""
         block, site = self._parse(name)
         down = index_tensor(select_indices(rows, len(self), "row"), self.ids.device)
         with torch.set_grad_enabled(self.grad):
@@ -159,9 +159,9 @@ class StateTrace(BaseTrace):
         return float(torch.stack(errors).max())
 
     def vector(self, word: str, block: int | None = None, occurrence: int | None = None) -> Tensor:
-        """Return the state of a block after a word; the last block if none is given.
+        """Return the state of a block after a word, by default that of the last block.
 
-        The site `embedding` has the static vector alone.
+        The site `embedding` holds the static vector.
         """
         name = "final" if block is None else f"block.{block}.state"
         return self.read(name, rows=self.position_of(word, occurrence))[0]
@@ -197,7 +197,7 @@ class StateView:
 
 def _lacking(what: str, config: RecurrentConfig) -> str:
     names = ", ".join([*(f"block.i.{name}" for name in block_names(config)), *ENDS])
-    return f"{what}: this model is of kind {config.kind}, which has {names}"
+    return f"{what}: this model is of kind {config.kind}, whose sites are {names}"
 
 
 def _relative_error(actual: Tensor, expected: Tensor) -> Tensor:

@@ -22,7 +22,7 @@ def sweep(
     measure: Callable[[TraceT], float],
     patch_from: ResidualTrace | None = None,
 ) -> Tensor:
-    """Return the measures: one row per block, one column per head or position."""
+    """Return the measured values: one row per block, one column per head or position."""
     if not callable(measure):
         raise UserError(
             f"measure is {measure!r}: expected a function that takes a trace and returns a number"
@@ -48,7 +48,11 @@ def variants(
         raise UserError(f"patch_from has type {type(patch_from).__name__}: expected another trace")
     if patch_from is not None and patch_from.ids.shape != trace.ids.shape:
         raise UserError(
-            f"patch_from has {patch_from.ids.shape[1]} positions, this trace {T}: expected the same number"
+            f"the other text has {patch_from.ids.shape[1]} tokens and this one {T}: "
+            "patching needs the same number in both",
+            "texts_differ_in_length",
+            other=patch_from.ids.shape[1],
+            count=T,
         )
     count = config.n_head if kind == "head" else T
     batch_size = max(1, MAX_BATCH_TOKENS // T)
@@ -63,7 +67,9 @@ def _number(measured: Any) -> float:
     try:
         return float(measured.item() if isinstance(measured, Tensor) else measured)
     except (TypeError, ValueError, RuntimeError):
-        kind = f"a tensor of {tuple(measured.shape)}" if isinstance(measured, Tensor) else repr(measured)
+        kind = (
+            f"a tensor of shape {tuple(measured.shape)}" if isinstance(measured, Tensor) else repr(measured)
+        )
         raise UserError(f"measure returned {kind[:80]}: expected one number") from None
 
 

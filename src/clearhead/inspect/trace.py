@@ -1,6 +1,6 @@
-"""The trace of a transformer: every site by name, and the analyses of it as methods.
+"""The trace of a transformer: every site by name, and its analyses as methods.
 
-Shapes, for one sequence: T positions, C features, V tokens of the vocabulary; a batch has B in front.
+Shapes, for one sequence: T positions, C features, V tokens in the vocabulary; a batch has B in front.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from clearhead.inspect.attribution import Attribution, attribute_logit
 from clearhead.inspect.block_views import BlockView, Parts
 from clearhead.inspect.comparison import Comparison, align
 from clearhead.inspect.lens import Lens
-from clearhead.inspect.paths import Hop, follow_path
+from clearhead.inspect.paths import PathHop, follow_path
 from clearhead.inspect.residual_trace import ResidualTrace
 from clearhead.inspect.sweep import sweep
 from clearhead.inspect.verification import verify
@@ -62,16 +62,16 @@ class Trace(ResidualTrace):
         self,
         token: str | int,
         position: int = -1,
-        through: Sequence[Hop] = (),
+        through: Sequence[PathHop] = (),
         against: str | int | None = None,
     ) -> Attribution:
-        """Decompose a token's logit at a position into the parts of every head, feed-forward, embedding and bias.
+        """Decompose a token's logit at a position by head, feed-forward layer, embedding and bias.
 
         The scale of the final norm is treated as constant; the parts sum to the logit. `through` follows a
         path backward: each (block, head, position) takes what that head moves from a position it attends
         to, and decomposes it by what was written to the residual stream there, with the attention weights
-        treated as constant. `against` names another token: the parts are those of the difference of the two
-        logits, and positive parts favor `token`.
+        treated as constant. `against` names another token: the parts are then those of the difference between
+        the two logits, and positive parts favor `token`.
         """
         self.check_single()
         token, position = self.token_id(token), self.check_position(position)
@@ -87,7 +87,9 @@ class Trace(ResidualTrace):
         Both models must have the same sites.
         """
         if not isinstance(other, Trace):
-            raise UserError(f"compare with a {type(other).__name__}: expected another trace")
+            raise UserError(
+                f"cannot compare with an object of type {type(other).__name__}: expected another trace"
+            )
         for trace in (self, other):
             trace.check_single()
         if self.sites() != other.sites():
@@ -102,7 +104,7 @@ class Trace(ResidualTrace):
     def vector(self, word: str, block: int | None = None, occurrence: int | None = None) -> Tensor:
         """Return the contextual vector of a word at the input of a block, or at `final` if no block is given.
 
-        At block 0 it depends on no other token; the site `embedding` has the static vector alone.
+        At block 0 it depends on no other token; the site `embedding` holds the static vector.
         """
         name = "final" if block is None else f"block.{block}.input"
         return self.read(name, rows=self.position_of(word, occurrence))[0]

@@ -12,7 +12,7 @@ from clearhead.classics.ngram import NGram
 from clearhead.classics.recurrent import Recurrent
 from clearhead.errors import UserError
 from clearhead.inspect.base_trace import UNNAMED
-from clearhead.inspect.edits import Edit, Edits, Value
+from clearhead.inspect.edits import Edit, Edits, EditValue
 from clearhead.inspect.state_trace import AnyTrace, StateTrace
 from clearhead.inspect.trace import Trace
 from clearhead.networks import Network, need_transformer
@@ -21,7 +21,7 @@ from clearhead.text.tokenizer import Tokenizer
 
 
 class PaddedBatch:
-    """Texts padded to a batch: `ids` and `padding_mask` (False at padding, None without padding) are B T;
+    """Texts padded into a batch: `ids` and `padding_mask` (False at padding, None without padding) are B T;
     `tokens` has the pieces of each.
     """
 
@@ -42,7 +42,7 @@ def make_trace(
     network: Network,
     tokenizer: Tokenizer,
     text: str | Sequence[str] | Sequence[int] | Tensor,
-    edit: Mapping[str, Value | Edit] | None = None,
+    edit: Mapping[str, EditValue | Edit] | None = None,
     grad: bool = False,
     padding: str = "right",
     watch: Callable[[], object] = lambda: None,
@@ -52,8 +52,8 @@ def make_trace(
     config = network.config
     if isinstance(network, NGram):
         raise UserError(
-            "an n-gram model has no residual stream to inspect; for the probabilities of the next token use "
-            "model.logits(text), or generate with log_probabilities"
+            "an n-gram model has no residual stream to inspect; for the probabilities of the next token, generate text "
+            "with log-probabilities"
         )
     texts, single = split_texts(text)
     batch = PaddedBatch([encode_text(each, tokenizer, config.n_vocab) for each in texts], tokenizer, padding)
@@ -65,7 +65,7 @@ def make_trace(
             if edit:
                 need_transformer(config, "an edit")
             if padding == "left":
-                need_transformer(config, "padding on the left")
+                need_transformer(config, "left padding")
             return StateTrace(network, ids, batch.tokens, single, tokenizer, model_name)
         edits = Edits.parse(edit or {}, network.config)
         return Trace(

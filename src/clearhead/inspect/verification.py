@@ -1,4 +1,4 @@
-"""The check that the parts add up: blocks and logits recomposed from their steps and compared."""
+"""The check that blocks and logits, recomposed from their steps, match what the model computed."""
 
 from __future__ import annotations
 

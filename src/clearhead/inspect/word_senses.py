@@ -1,6 +1,6 @@
 """Word senses: the vectors of one word across many texts, and the tokens nearest to a vector.
 
-Shapes: N occurrences, S stages, C features of the stream, V tokens of the vocabulary.
+Shapes: N occurrences, S stages, C features of the stream, V tokens in the vocabulary.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class SenseMap:
     """The occurrences of a word as (text, position), and its vectors compared at every stage."""
 
     places: list[tuple[int, int]]
-    points: Tensor  # S N 2: projections on the first two principal components
+    points: Tensor  # S N 2: projections onto the first two principal components
     shares: Tensor  # S 2: the fraction of variance explained by each component
     cosines: Tensor  # S N N
 
@@ -51,7 +51,7 @@ def map_senses(traces: Sequence[BaseTrace], word: str) -> SenseMap:
 
 
 def _principal(vectors: Tensor) -> tuple[Tensor, Tensor]:
-    """Project on the first two principal components, N C → N 2, with their shares of variance; 0 for equal
+    """Project onto the first two principal components, N C → N 2, with their shares of variance; 0 for equal
     vectors.
     """
     centered = vectors - vectors.mean(0)
@@ -68,7 +68,7 @@ def _principal(vectors: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def neighbors(trace: ResidualTrace, vector: Tensor, stage: str, count: int) -> list[tuple[int, float]]:
-    """Return the tokens whose vectors are nearest to a vector of a stage, with their cosines.
+    """Return the tokens whose vectors are nearest to a vector at a stage, with their cosines.
 
     At the final stage these are unembedding vectors; before it, static embeddings.
     """

@@ -49,7 +49,7 @@ def write(mixed: Tensor, W: Tensor) -> Tensor:
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None = None) -> Tensor:
-    """Attention as the lecture's steps: the specification of `attend_fused`."""
+    """Attention in the lecture's steps: the specification of `attend_fused`."""
     scaled = divide(compare(query, key), query.shape[-1])
     weights = softmax(scaled if attention_mask is None else mask(scaled, attention_mask))
     return mix(weights, value)

@@ -18,7 +18,7 @@ from clearhead.model.position import Rotation
 class Block(nn.Module):
     """The lecture's block: t1 = LN(x), t2 = MHA(t1), t3 = t2 + x, t4 = LN(t3), t5 = FFN(t4), h = t5 + t3.
 
-    A parallel block computes t4 = LN(x). With post-norm, t2 and t5 are normed again before they are added.
+    A parallel block computes t4 = LN(x). With post-norm, t2 and t5 are normalized before they are added.
     """
 
     def __init__(self, config: Config) -> None:

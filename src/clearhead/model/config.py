@@ -11,7 +11,7 @@ from clearhead.errors import UserError, guess
 NormKind = Literal["layer", "rms"]
 PositionKind = Literal["learned", "sinusoidal", "rotary", "none"]
 RopeScalingKind = Literal["linear", "llama3"]
-# Far above any existing model: a damaged or hostile file must not make us build more.
+# Limits far above any existing model, so that a damaged or hostile file cannot make us build a larger one.
 MOST = 2**24
 MOST_BLOCKS = 1000
 
@@ -23,7 +23,8 @@ class RopeScaling:
     """How RoPE frequencies are scaled for a context longer than the one the model was first trained on.
 
     `linear` divides every frequency by the factor. `llama3` divides only the low ones, which complete fewer
-    than `low_freq_factor` rounds within `original_context`; those above `high_freq_factor` rounds stay.
+    than `low_freq_factor` turns within `original_context`; those with more than `high_freq_factor` turns are
+    unchanged, and those in between are interpolated.
     """
 
     kind: RopeScalingKind
@@ -46,7 +47,7 @@ class RopeScaling:
 
 @dataclass(frozen=True)
 class Config:
-    """The shape of a transformer. Zero selects the default that the comment gives."""
+    """The shape of a transformer. Zero selects the default given in the comment."""
 
     n_vocab: int
     n_context: int
@@ -55,7 +56,7 @@ class Config:
     d_model: int
     n_kv_head: int = 0  # key-value heads (GQA); default: n_head
     d_head: int = 0  # default: d_model / n_head
-    d_hidden: int = 0  # default: 4 · d_model; 8/3 · d_model if gated, which has a third matrix
+    d_hidden: int = 0  # default: 4 · d_model; 8/3 · d_model if gated, because of the third matrix
     norm: NormKind = "layer"
     norm_epsilon: float = 1e-5
     position: PositionKind = "learned"
@@ -73,7 +74,7 @@ class Config:
     output_bias: bool = True  # bias of W^O
     feedforward_bias: bool = True
     parallel: bool = False  # attention and feed-forward both read the block's input
-    post_norm: bool = False  # norm the output of attention and feed-forward again before adding it
+    post_norm: bool = False  # also normalize the output of attention and feed-forward before adding it
     embedding_scale: float = 1.0  # multiplies the token vectors
     tied: bool = True  # share one matrix between embedding and unembedding
     dropout: float = 0.0  # on the embedding and on each branch added to the residual stream
@@ -113,7 +114,7 @@ class Config:
         if self.n_head % self.n_kv_head != 0:
             raise UserError(
                 f"{self.n_head} heads cannot share {self.n_kv_head} key-value heads evenly: "
-                "n_kv_head must divide n_head"
+                "the number of key-value heads must divide the number of heads"
             )
         self._fill("d_k", self.d_head)
         if self.position == "rotary":
@@ -177,7 +178,10 @@ class Config:
         if scaling is not None:
             known = {field.name for field in dataclasses.fields(RopeScaling)}
             if not isinstance(scaling, dict) or not {"kind", "factor"} <= scaling.keys() <= known:
-                raise UserError(f"rope_scaling = {scaling!r}: expected {', '.join(sorted(known))}")
+                optional = ", ".join(sorted(known - {"kind", "factor"}))
+                raise UserError(
+                    f"rope_scaling = {scaling!r}: expected kind and factor, and optionally {optional}"
+                )
             settings = {**settings, "rope_scaling": RopeScaling(**scaling)}
         return cls(**settings)
 
@@ -207,7 +211,7 @@ def preset(name: str, **settings: Any) -> Config:
 
 
 def check_names(settings: dict[str, Any], of: type) -> None:
-    """Raise an error that names any setting the dataclass lacks, or requires and did not get."""
+    """Raise an error that names an unknown or missing setting of the dataclass."""
     fields = {field.name: field for field in dataclasses.fields(of)}
     for name in settings:
         if name not in fields:
@@ -220,7 +224,7 @@ def check_names(settings: dict[str, Any], of: type) -> None:
 def check_count(name: str, value: object, at_least: int) -> None:
     at_most = MOST_BLOCKS if name == "n_block" else MOST
     if not isinstance(value, int) or isinstance(value, bool) or not at_least <= value <= at_most:
-        raise UserError(f"{name} = {value!r}: expected an integer of at least {at_least}, at most {at_most}")
+        raise UserError(f"{name} = {value!r}: expected an integer from {at_least} to {at_most}")
 
 
 def check_number(name: str, value: object, above: float, below: float) -> None:

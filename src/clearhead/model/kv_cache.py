@@ -1,4 +1,4 @@
-"""The KV cache: keys and values of past positions, kept so that each new token costs one row.
+"""The KV cache: keys and values of past positions, kept so that a new token needs only its own row computed.
 
 Shapes: B sequences, H key-value heads, T new positions, S positions so far, D features per head.
 """
@@ -39,7 +39,7 @@ class KVCache:
 
     @property
     def blocks(self) -> list[ContiguousBlock]:
-        # Created on each access: stored, they and the cache would form a reference cycle, which would keep
+        # Created on each access: if stored, they and the cache would form a reference cycle, which would keep
         # the memory until the next run of the garbage collector.
         return [ContiguousBlock(self, self.data[i, 0], self.data[i, 1]) for i in range(len(self.data))]
 

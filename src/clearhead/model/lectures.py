@@ -31,7 +31,7 @@ def linear_attention(query: Tensor, keys: Tensor, W: Tensor) -> Tensor:
 
 
 def head_as_loops(x: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor) -> Tensor:
-    """One causal head, token by token: what `head_as_matrices` does at once. T C → T D."""
+    """One causal head, token by token: what `head_as_matrices` computes all at once. T C → T D."""
     outputs = []
     for i in range(x.shape[0]):
         query = x[i] @ W_Q

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from clearhead.model.config import Config, RopeScaling
 
-Rotation = tuple[Tensor, Tensor]  # cosines and sines: B T, and one for each rotated pair of features
+Rotation = tuple[Tensor, Tensor]  # cosines and sines: B T × rotated pairs of features
 
 
 def sinusoids(positions: Tensor, width: int) -> Tensor:
@@ -53,9 +53,9 @@ def scale_frequencies(frequencies: Tensor, scaling: RopeScaling) -> Tensor:
 
 
 def rotate(x: Tensor, rotation: Rotation) -> Tensor:
-    """Rotate feature i together with feature i + D/2, so that q · k depends on the distance alone: B H T D.
+    """Rotate feature i together with feature i + D/2, so that positions enter q · k only as a distance: B H T D.
 
-    With partial rotation (`rotary_dim` < D) only the first features rotate.
+    With partial rotation, only the first `rotary_dim` features rotate, each i with i + `rotary_dim`/2.
     """
     cos, sin = (angles[:, None].to(x.dtype) for angles in rotation)
     half = cos.shape[-1]

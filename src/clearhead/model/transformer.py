@@ -1,6 +1,6 @@
 """The transformer: token and position vectors, a stack of blocks, and the logits of the next token.
 
-Shapes: B sequences, T positions, S positions including cached ones, C features, V tokens of the vocabulary.
+Shapes: B sequences, T positions, S positions including cached ones, C features, V tokens in the vocabulary.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def call_block(i: int, block: Any, *inputs: Any) -> Tensor:  # noqa: ARG001
 
 
 class Transformer(nn.Module):
-    """Token ids in, logits out; the forward pass keeps nothing."""
+    """Token ids in, logits out; the forward pass stores nothing."""
 
     def __init__(self, config: Config) -> None:
         super().__init__()
@@ -75,7 +75,7 @@ class Transformer(nn.Module):
         first: int = 0,
         run_block: RunBlock = call_block,
     ) -> Tensor:
-        """The residual stream after the last block, given that entering block `first`: B T C → B T C.
+        """The residual stream after the last block, given the one entering block `first`: B T C → B T C.
 
         `run_block` replaces the plain call of each block: traces record or edit what happens inside.
         """
@@ -142,7 +142,7 @@ class Transformer(nn.Module):
             if isinstance(module, nn.Linear) and module.bias is not None:
                 nn.init.zeros_(module.bias)
         if not self.config.tied:
-            # As large as what the blocks add to the stream; a tied embedding also produces the logits and cannot be.
+            # As large as what the blocks add to the stream. A tied embedding must be smaller: it also gives the logits.
             nn.init.normal_(self.embedding.weight, std=0.3)
         # 2 n_block branches add up in the residual stream; its scale should not grow with their number.
         for block in self.blocks:

@@ -33,11 +33,11 @@ def show(
     step: int | str = 0,
     height: int | None = None,
 ) -> Explorer:
-    """Return an explorer widget for a notebook; as the last expression of a cell it is displayed.
+    """Return an explorer widget for a notebook, which displays it if it is the last expression in a cell.
 
     A trace opens with its text and its edits, a comparison with its two texts side by side, and a model with
     `text` or an example. The text can be changed in the widget. `block`, `head` and `step` (a number or a
-    name such as "softmax") select what is open. With `height` in pixels, the widget scrolls.
+    name such as "softmax") select what is shown. With `height` in pixels, the widget scrolls.
     """
     require("notebook", "the widget")
     from clearhead.notebook.widget import Explorer, InitialView
@@ -45,7 +45,7 @@ def show(
     if text is not None and not isinstance(what, LanguageModel):
         raise UserError("text is only accepted with a model: a trace has its own text")
     if height is not None and (not isinstance(height, int) or height < MIN_HEIGHT):
-        raise UserError(f"height = {height!r}: expected pixels, {MIN_HEIGHT} or more")
+        raise UserError(f"height = {height!r}: expected {MIN_HEIGHT} pixels or more")
     models = _models_of(what)
     for model, _ in models.values():
         need_exact(model.network, "inspecting a model")
@@ -91,4 +91,4 @@ def _models_of(what: Showable) -> Models:
         need_heads(what, "the explorer")
     if isinstance(what, Trace | Comparison):
         return models_of(what)
-    raise UserError(f"show of a {type(what).__name__}: expected a trace, a comparison or a model")
+    raise UserError(f"cannot show a {type(what).__name__}: expected a trace, a comparison or a model")

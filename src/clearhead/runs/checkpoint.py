@@ -32,7 +32,7 @@ from clearhead.runtime.process_group import ProcessGroup
 
 TENSORS, STATE, MANIFEST = "tensors.safetensors", "state.json", "manifest.json"
 SHARDS = "shard-*.safetensors"
-KEPT = 2  # the newest, and one in case it is damaged, besides those that they name as good
+KEPT = 2  # the newest checkpoint and one fallback; the checkpoints they record as good are kept too
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
 
 
 def save_shards(folder: Path, checkpoint: Checkpoint, group: ProcessGroup) -> None:
-    """The same for a sharded run; every rank writes its shard."""
+    """Like `save_checkpoint`, for a sharded run; every rank writes its shard."""
     final = folder / _name(checkpoint.step)
     staged = group.run_on_main(lambda: _begin(final))
     _write_shards(staged, checkpoint.tensors, group)
@@ -106,7 +106,7 @@ def is_whole(path: Path) -> bool:
 
 
 def good_step(path: Path) -> int | None:
-    """The step that a checkpoint names as good, or None if it cannot be read."""
+    """The step that a checkpoint records as good, or None if it cannot be read."""
     try:
         step = read_json(path / STATE).get("good")
     except UserError:
@@ -172,7 +172,7 @@ def _forget_oldest(folder: Path, step: int) -> None:
         at = listed.index(final)
         kept = listed[at : at + KEPT]
         good = {folder / _name(named) for path in kept if (named := good_step(path)) is not None}
-        # Later steps belong to a course that the run has abandoned.
+        # Checkpoints of later steps are obsolete: the run returned to an earlier step.
         for path in listed[:at] + [each for each in listed[at + KEPT :] if each not in good]:
             drop(path)
 
@@ -185,7 +185,7 @@ def _write_shards(staged: Path, tensors: dict[str, Tensor], group: ProcessGroup)
     writer = HuggingFaceStorageWriter(str(staged), save_distributed=True)
     try:
         save(tensors, storage_writer=writer, no_dist=group.world_size == 1)
-    except CheckpointException as error:  # rank 0's, broadcast to all
+    except CheckpointException as error:  # built on rank 0 and raised on all ranks
         reasons = "; ".join(sorted({str(failure[0]) for failure in error.failures.values()}))
         raise OSError(None, reasons) from None
 
@@ -201,6 +201,6 @@ def _name(step: int) -> str:
 
 
 def _listed(folder: Path) -> list[Path]:
-    """Newest first."""
+    """The checkpoints in the folder, newest first."""
     names = (path for path in folder.glob("step-*") if re.fullmatch(r"step-\d+", path.name))
     return sorted(names, key=lambda path: int(path.name.removeprefix("step-")), reverse=True)

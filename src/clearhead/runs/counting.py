@@ -1,4 +1,4 @@
-"""Training an n-gram model: the text is counted; there are no steps."""
+"""Training an n-gram model: its n-grams are counted in one pass, without training steps."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DEFAULT_ORDER = 5
 
 @dataclass(frozen=True)
 class CountedText:
-    """A model, the text it was counted from, and how long it took."""
+    """An n-gram model, the text it was trained on, and how long training took."""
 
     model: LanguageModel
     text: PreparedText

@@ -1,4 +1,4 @@
-"""The demo's run: the built-in stories, and sizes that fit a minute on two cores."""
+"""The demo's run: the built-in stories, with sizes that suit a minute of training on two cores."""
 
 from __future__ import annotations
 
@@ -10,6 +10,16 @@ from clearhead.text.corpus import Document
 from clearhead.text.stories import stories
 
 STORIES = 12_000
+SETTINGS: dict[str, Any] = {
+    "tokenizer": "bpe",
+    "vocab": 1024,
+    "blocks": 2,
+    "width": 64,
+    "heads": 4,
+    "context": 128,
+    "batch": 8,
+}
+SNAPSHOTS = 12
 
 
 def demo_texts(count: int = STORIES) -> list[Document]:
@@ -17,5 +27,4 @@ def demo_texts(count: int = STORIES) -> list[Document]:
 
 
 def demo_request(**settings: Any) -> TrainingRequest:
-    sizes = {"blocks": 2, "width": 64, "heads": 4, "context": 128, "batch": 8, "vocab": 1024}
-    return TrainingRequest(**{"minutes": 1.0, "tokenizer": "bpe", **sizes, **settings})
+    return TrainingRequest(**{"minutes": 1.0, **SETTINGS, **settings})

@@ -1,4 +1,4 @@
-"""Follow a run's metrics while they are written: each poll reads only the new lines."""
+"""Follow a run's metrics as they are written: each poll reads only the new lines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from clearhead.runs.run import ExponentialAverage
 from clearhead.runs.run_folder import METRICS, read_record
 
 RECENT = 10.0  # seconds over which the speed is measured
-PAUSE = 4  # multiple of the usual interval between writes
+PAUSE = 4  # a gap between writes this many times the longest recent one counts as a pause
 STILL = 30.0  # seconds without a new line after which no speed is reported
 
 
@@ -44,13 +44,13 @@ class Follower:
     def _begin(self) -> None:
         self.steps: list[StepMetrics] = []
         self._smooth = ExponentialAverage()
-        self._offset, self._last = 0, b""  # read so far, and the last line
+        self._offset, self._last = 0, b""  # bytes read so far, and the last line
         self._grew: deque[tuple[float, int]] = (
             deque()
         )  # times at which the file grew, and the tokens processed by then
 
     def look(self) -> None:
-        """Read new lines. If a run returned to a checkpoint, its metrics were cut, and all is read again."""
+        """Read new lines, or the whole file again if the metrics were truncated when the run was resumed."""
         try:
             with self.path.open("rb") as file:
                 file.seek(self._offset - len(self._last))
@@ -74,7 +74,7 @@ class Follower:
             self._grew.popleft()
 
     def _note(self, written: float) -> None:
-        """After a pause, as when a run is resumed, the speed is measured anew."""
+        """Record when the file grew. After a pause, as when a run is resumed, the speed is measured anew."""
         times = [when for when, _ in self._grew]
         usual = max((b - a for a, b in pairwise(times)), default=0.0)
         if len(times) > 1 and written - times[-1] > PAUSE * usual + 1:
@@ -83,15 +83,15 @@ class Follower:
 
     @property
     def tokens_per_second(self) -> float | None:
-        """The speed over the last seconds; None if the file has not grown recently."""
+        """The speed over the last few seconds; None if the file has not grown recently."""
         if len(self._grew) < 2 or time.time() - self._grew[-1][0] > STILL:
             return None
         (began, before), (ended, after) = self._grew[0], self._grew[-1]
         return (after - before) / (ended - began) if ended > began and after > before else None
 
     def after(self, step: int, most: int) -> list[StepMetrics]:
-        """The steps after this one; of too many, an even selection and all with a validation."""
-        # Where a run returned to a checkpoint, steps occur twice: the last occurrence counts.
+        """The steps after this one; if more than `most`, an even selection plus all steps with a validation."""
+        # If the run returned to an earlier step, steps occur twice: start after the last occurrence of `step`.
         first = len(self.steps)
         while first > 0 and self.steps[first - 1].step > step:
             first -= 1

@@ -14,7 +14,7 @@ from clearhead.files import read_json
 from clearhead.formats.opening import list_snapshots
 from clearhead.runs.run_folder import METRICS, RUN, read_record
 
-LAST = 2**16  # bytes of the metrics searched for the last line
+LAST = 2**16  # bytes at the end of the metrics that are searched for the last line
 
 
 @dataclass(frozen=True)
@@ -27,22 +27,22 @@ class ListedRun:
     steps_planned: int
     steps_done: int
     tokens: int  # processed so far
-    minutes: float | None  # for a timed run, approximate
+    minutes: float | None  # of a timed run
     kind: str  # kind of network
     preset: str | None  # of a transformer
-    texts: list[str]  # names of the texts, as far as the command tells
+    texts: list[str]  # file names of the texts, as far as they can be read from the command
     snapshots: list[int]  # steps of the snapshots
     command: list[str]
 
 
 def find_runs(places: Sequence[Path]) -> list[Path]:
-    """The given folders that are runs, and the runs in the others."""
+    """The run folders among these places and directly inside them."""
     found = [folder for place in places for folder in [place, *sorted(place.glob("*"))]]
     return [folder for folder in found if (folder / RUN).is_file()]
 
 
 def describe_run(folder: Path) -> ListedRun:
-    """From run.json and the last line of the metrics."""
+    """Describe a run from run.json and the last line of the metrics."""
     settings, last = read_json(folder / RUN), _last_record(folder / METRICS)
     try:
         request = settings["request"]
@@ -68,7 +68,7 @@ def describe_run(folder: Path) -> ListedRun:
 
 
 def planned_steps(settings: dict[str, Any], done: int) -> int:
-    """The length of a run; the first plan of a timed run is an estimate, which the run may miss either way."""
+    """The number of steps of a run; for an unfinished timed run this is an estimate."""
     if settings["finished"]:
         return done
     return max(done, int(settings["plan"]["recipe"]["steps"]))
@@ -93,7 +93,7 @@ def is_held(folder: Path) -> bool:
 def resume_command(command: Sequence[str], folder: Path) -> list[str] | None:
     """The arguments with which `clearhead` resumes the run; None if it was started from Python.
 
-    The original command with --resume, and the current folder.
+    They are those of the original command, with --resume and the current folder.
     """
     if list(command[1:2]) != ["train"]:
         return None

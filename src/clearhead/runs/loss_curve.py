@@ -1,4 +1,4 @@
-"""The loss curve: losses by step, and the figure of them in the run folder."""
+"""The loss curve: losses by step, and their plot in the run folder."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def loss_curve(metrics: Sequence[dict[str, Any]], title: str = "loss") -> Figure
     if long:
         axes.set_xscale("log")
     axes.set_xlabel("steps", fontsize=8)
-    axes.set_ylabel("nats a token", fontsize=8)
+    axes.set_ylabel("nats per token", fontsize=8)
     axes.tick_params(labelsize=7)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
@@ -55,7 +55,7 @@ def loss_curve(metrics: Sequence[dict[str, Any]], title: str = "loss") -> Figure
 
 
 def draw_losses(folder: Path) -> list[str]:
-    """Save the curve beside the model if matplotlib is installed. A failure is a note, not an error."""
+    """Save the curve beside the model if matplotlib is installed. A failure is returned as a note."""
     if not is_installed("figures"):
         return []
     try:

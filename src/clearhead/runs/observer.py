@@ -1,4 +1,4 @@
-"""The observer of a run: what a caller does while it trains. Imports no torch."""
+"""The observer of a run: hooks that are called while it trains. Does not import torch."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from clearhead.runs.counting import CountedText
+    from clearhead.runs.preparation import PreparedText
+    from clearhead.runs.reports import Reports
     from clearhead.runs.run import Progress, Run
-    from clearhead.runs.saved_run import SavedRun
 
 
 class Observer:
-    """What a caller does while a run trains; the default does nothing."""
+    """Hooks that are called while a run trains; the defaults do nothing."""
 
-    def started(self, saved_run: SavedRun) -> None:
+    def started(self, run: Run, reports: Reports) -> None:
         """The plan is fixed, and training starts or resumes."""
 
     def stepped(self, run: Run, progress: Progress) -> bool:  # noqa: ARG002
@@ -26,3 +28,9 @@ class Observer:
 
     def saving(self) -> None:
         """Training is over, and the model is about to be saved."""
+
+    def counting(self, text: PreparedText) -> None:
+        """The n-grams of this text are about to be counted."""
+
+    def counted(self, counted: CountedText) -> None:
+        """The n-gram model is trained and about to be saved."""

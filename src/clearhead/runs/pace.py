@@ -32,7 +32,9 @@ class Schedule:
         n_tokens: int,
         context: int,
     ) -> Schedule:
-        """Fit them to the time. At least one window of `context` is validated on, of `n_tokens`."""
+        """Fit steps and validations into `seconds`. Each validation uses at least one window of `context` tokens,
+        and at most the `n_tokens` of the validation text.
+        """
         most = int(LARGEST_VALIDATION_SHARE * seconds / seconds_per_token_read)
         validated = min(n_tokens, max(context, most))
         each = validated * seconds_per_token_read
@@ -46,7 +48,7 @@ class Schedule:
 
 
 class Pace:
-    """Recent speed. Work of the caller after a step or validation, such as saving, is included.
+    """Recent speed, including the caller's work after a step or validation, such as saving.
 
     Validations are measured in steps: a machine that slows down slows both.
     """
@@ -54,11 +56,11 @@ class Pace:
     def __init__(self, steps_per_validation: float) -> None:
         self.validation = steps_per_validation  # of the last validation alone; estimated before the first
         self.around_validation = steps_per_validation  # including the caller's work
-        self._seconds, self._steps = 0.0, 0  # since the last call
+        self._seconds, self._steps = 0.0, 0  # since the last call of `seconds_per_step`
         self._a_step = 0.0
 
     def note(self, seconds: float, validation: float = 0.0) -> None:
-        """Record a step that took `seconds`, `validating` of them in a validation, if there was one."""
+        """Record a step that took `seconds`, of which `validation` were spent on validation."""
         if not validation:
             self._seconds, self._steps = self._seconds + seconds, self._steps + 1
             return
@@ -67,7 +69,7 @@ class Pace:
         self.around_validation = max(self.validation, seconds / a_step - 1)
 
     def seconds_per_step(self) -> float:
-        """The mean since the last call; 0 if there was none."""
+        """The mean since the last call, or the previous mean if there was no step since; 0 before the first."""
         self._a_step = self._mean()
         self._seconds, self._steps = 0.0, 0
         return self._a_step

@@ -33,7 +33,7 @@ BEST_STEPS = 1200
 LEAST_BATCH, MOST_BATCH = 1024, 65536  # tokens
 MOST_PARAMETERS_PER_TOKEN = 10  # of the text; beyond this a model overfits
 
-# Below each number of epochs: dropout, weight decay and token noise. Measured at 32
+# Maximum number of epochs, then dropout, weight decay and token noise. Measured at 32
 # epochs (see docs/experiments.md); the values for 8 to 16 are interpolated.
 REGULARIZATION = ((8, 0.0, 0.1, 0.0), (16, 0.1, 0.1, 0.02), (40, 0.2, 0.4, 0.05))
 MAX_REGULARIZATION = (0.3, 0.4, 0.1)
@@ -44,7 +44,7 @@ MOST_EPOCHS = REGULARIZATION[-1][0]  # beyond this, no regularization helps for 
 WORTH_COMPILING = 60.0  # seconds of training
 WORTH_COMPILING_STEPS = 1e16  # FLOPs
 
-ADAMW_RATE = 0.006  # if it trains the matrices too
+ADAMW_RATE = 0.006  # learning rate if AdamW trains the matrices too
 
 # The classic recipe is nanoGPT's: learning rate and beta2 of its small config (train_shakespeare_char.py) below
 # this size, and of train.py, which is for 124 million parameters, above.
@@ -81,8 +81,8 @@ class Plan:
         words, epochs = [], self.epochs(n_tokens)
         if self.share < 1:
             words.append(
-                f"there is not enough time to tokenize the whole text: 1/{1 / self.share:.0f} of it is used, "
-                "spread over all of it; more minutes use more"
+                f"there is not enough time to tokenize the whole text: only 1/{1 / self.share:.0f} of it is "
+                "used, sampled from all of it; train for more minutes to use more"
             )
         if epochs >= MOST_EPOCHS:
             words.append(
@@ -112,9 +112,9 @@ class Plan:
 def check_memory(
     config: LearnerConfig, recipe: Recipe, device: torch.device, context: int = 0, bytes_per_weight: int = 16
 ) -> None:
-    """Raise an error if the model or batch exceeds the memory.
+    """Raise an error if the model or batch does not fit in memory.
 
-    16 bytes per weight: itself, its gradient and two moments, in float32.
+    16 bytes per weight: the weight itself, its gradient, and two moments, in float32.
     """
     memory, context = memory_of(device), context or config.n_context
     weights = bytes_per_weight * config.n_parameter
@@ -128,8 +128,8 @@ def check_memory(
     if memory is not None and weights + activations > memory:
         raise UserError(
             f"{config.n_parameter:,} parameters and batches of {rows}×{context} tokens need about "
-            f"{(weights + activations) / 1e9:,.0f} GB of memory, but there are {memory / 1e9:,.0f}: choose a "
-            "smaller --width, --blocks, --context or --batch, or use gradient accumulation (--accumulation)",
+            f"{(weights + activations) / 1e9:,.0f} GB of memory, but this device has only {memory / 1e9:,.0f} GB: "
+            "choose a smaller `width`, `blocks`, `context` or `batch`, or a larger `accumulation`",
             "memory_short",
             needed=round((weights + activations) / 1e9),
             there=round(memory / 1e9),
@@ -162,9 +162,9 @@ def make_plan(
     rest = [
         each for each in candidates[1:] if _block_parameters(each) <= MOST_PARAMETERS_PER_TOKEN * len(tokens)
     ]
-    began = time.perf_counter()  # after the first, which on a GPU includes setup
+    began = time.perf_counter()  # after the first measurement, which on a GPU includes setup
     while rest and time.perf_counter() - began < MEASURING_SHARE * left:
-        # The cost per token grows at most in proportion to the parameters, so these are small enough.
+        # The cost per token grows at most in proportion to the parameters, so these are sure to be small enough.
         sure = [
             each
             for each in rest
@@ -255,7 +255,7 @@ class Measure:
 
 
 def _typical_seconds(work: Callable[[], object]) -> float:
-    """The median of a few steps, without the first, which includes setup."""
+    """The median over a few calls, excluding the first, which includes setup."""
     work()
     seconds = []
     for _ in range(MEASURED_STEPS):
@@ -307,7 +307,7 @@ def may_be_half(config: LearnerConfig, device: torch.device) -> bool:
 
 
 def _rows(config: LearnerConfig, batch_tokens: float) -> int:
-    """A power of two of windows for about this many tokens per step, within bounds."""
+    """The number of windows per step: a power of two that gives about this many tokens, within bounds."""
     return max(1, 2 ** round(np.log2(np.clip(batch_tokens, LEAST_BATCH, MOST_BATCH) / config.n_context)))
 
 
@@ -318,7 +318,7 @@ def _epochs(context: int, recipe: Recipe, n_tokens: int) -> float:
 def _regularize(
     request: TrainingRequest, config: LearnerConfig, recipe: Recipe, tokens: Tokens
 ) -> tuple[LearnerConfig, Recipe]:
-    """More regularization the more often the text is repeated."""
+    """Regularize more strongly the more often the text is repeated."""
     epochs = _epochs(config.n_context, recipe, len(tokens))
     dropout, decay, noise = next(
         (rest for most, *rest in REGULARIZATION if epochs < most), MAX_REGULARIZATION
@@ -331,8 +331,8 @@ def _regularize(
         )
     if request.dropout is None:
         config = replace(config, dropout=dropout)
-    if request.both_ways or not isinstance(config, Config):
-        noise = 0.0  # masked tokens act as noise already; for recurrent networks it was not tried
+    if request.bidirectional or not isinstance(config, Config):
+        noise = 0.0  # masked tokens already act as noise; noise was not tried with recurrent networks
     return config, replace(recipe, weight_decay=decay, token_noise=noise)
 
 

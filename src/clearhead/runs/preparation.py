@@ -17,18 +17,18 @@ from clearhead.text.tokenizer import Tokenizer
 from clearhead.text.tokens import Tokens
 from clearhead.training.objective import count_targets
 
-LARGEST_VALIDATION = 200_000  # bytes of the end of the text, by default
-LARGEST_START_VALIDATION = 20_000  # for fine-tuning: large models evaluate slowly
+LARGEST_VALIDATION = 200_000  # bytes at the end of the text, by default
+LARGEST_START_VALIDATION = 20_000  # for fine-tuning: evaluating a large model is slow
 
-# Bytes that a tokenizer is trained on, sampled from the whole text: 4 MB so sampled serve as well as the first 16
-# (see docs/experiments.md). A large vocabulary needs more, and a short time allows less.
+# Bytes that a tokenizer is trained on, sampled from the whole text: 4 MB sampled this way work as well as the
+# first 16 MB (see docs/experiments.md). A large vocabulary needs more, and a short time allows less.
 TOKENIZER_TEXT = 4_000_000
 TOKENIZER_TEXT_PER_TOKEN = 1_000
 TOKENIZER_TEXT_PER_SECOND = 2**16
 
 TOKENIZING_SHARE = 0.1  # of the time; a text that takes longer is used in part
-LEAST_TEXT = 200_000  # bytes that are used in any case
-TRIED_TEXT, TRIED_PART = 2**18, 2**13  # bytes by which the speed is measured, and characters at a time
+LEAST_TEXT = 200_000  # bytes of text that are always used
+TRIED_TEXT, TRIED_PART = 2**18, 2**13  # bytes tokenized to measure the speed, and characters per part
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class PreparedText:
     """What a run needs to know about its text."""
 
     sha256: str  # of the whole text
-    share: float  # share that is used
+    share: float  # share of the text that is used
     tokenizer: Tokenizer
     tokens: Tokens  # for training
     validation: Tokens
@@ -68,7 +68,7 @@ def _train_tokenizer(texts: Sequence[Document], request: TrainingRequest, n_byte
     kind, n_vocab = choose_tokenizer(request, n_bytes)
     if kind in ("char", "byte"):
         whole = (piece for document in texts for piece in document.pieces())
-        return Tokenizer.train(kind, whole, n_vocab, mask=request.both_ways)
+        return Tokenizer.train(kind, whole, n_vocab, mask=request.bidirectional)
     most = max(TOKENIZER_TEXT, TOKENIZER_TEXT_PER_TOKEN * (n_vocab or 0))
     taken = n_bytes
     if request.minutes is not None:
@@ -76,11 +76,13 @@ def _train_tokenizer(texts: Sequence[Document], request: TrainingRequest, n_byte
         taken = min(taken, LEAST_TEXT)
     # Exclude the validation text, which is a larger fraction when less of the text is used.
     beginning = int((1 - _fraction(request, taken)) * n_bytes)
-    return Tokenizer.train(kind, _sample(texts, beginning, most / n_bytes), n_vocab, mask=request.both_ways)
+    return Tokenizer.train(
+        kind, _sample(texts, beginning, most / n_bytes), n_vocab, mask=request.bidirectional
+    )
 
 
 def _sample(texts: Sequence[Document], n_bytes: int, share: float) -> Iterator[str]:
-    """A sample of this share, spread over the first bytes of the text."""
+    """A sample of this share, spread over the first `n_bytes` of the text."""
     left = n_bytes
 
     def beginning(pieces: Iterable[str]) -> Iterator[str]:
@@ -100,7 +102,7 @@ def _sample(texts: Sequence[Document], n_bytes: int, share: float) -> Iterator[s
 def _fitting_share(
     texts: Sequence[Document], request: TrainingRequest, tokenizer: Tokenizer, n_bytes: int, reading: float
 ) -> float:
-    """The share of the text that there is time to tokenize and read, which takes `reading` seconds."""
+    """The share of the text that there is time to tokenize; `reading` is the time in seconds to read all of it."""
     if request.minutes is None or _are_talks(texts, request):
         return 1.0
     parts = [part for piece in _sample(texts, TRIED_TEXT, 1.0) for part in cut(piece, TRIED_PART)]
@@ -108,7 +110,7 @@ def _fitting_share(
     try:
         tokenizer.encode_batch(parts)
     except UserError:
-        return 1.0  # `tokenize` reports the position
+        return 1.0  # `tokenize` reports the error with its position
     whole = (time.perf_counter() - began) * max(1.0, n_bytes / TRIED_TEXT)
     return max((TOKENIZING_SHARE * 60 * request.minutes - reading) / whole, LEAST_TEXT / n_bytes)
 
@@ -135,14 +137,15 @@ def _split(
         files = [given] if isinstance(given, str | Path) else given
         validation = _tokenize(list(documents(files)), request, tokenizer, cache)
         if validation.all_count:
-            # Texts start and end with the end token; the validation text shares the one before it.
+            # Tokenized texts start and end with the end token: the last one of the training text serves as the
+            # first one here.
             validation = validation.part(1)
     if not len(validation):
-        message = "no text is left for validation: provide more text, or a larger --validation"
+        message = "no text is left for validation: provide more text, or a larger `validation`"
         raise UserError(message, "validation_empty")
     for part, what in ((training, "to train on"), (validation, "for validation")):
         if not holds_targets(part):
-            raise UserError(f"no reply is left {what}: provide more conversations, or another --validation")
+            raise UserError(f"no reply is left {what}: provide more conversations, or another `validation`")
     return training, validation
 
 

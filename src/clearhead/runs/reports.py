@@ -1,7 +1,7 @@
 """Experiment tracking: a run's metrics in TensorBoard and Weights & Biases, on request.
 
-Their files are in the run folder, in `tensorboard/` and `wandb/`. They contain timestamps, as nothing else
-there does: equal runs have equal files except for these. Their packages are imported only on request.
+Their files are in the run folder, in `tensorboard/` and `wandb/`. Unlike everything else there, they contain
+timestamps: identical runs have identical files except for these. The packages are imported only on request.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Reports:
         return self._each(lambda reporter: reporter.add(progress), "training continues without it")
 
     def close(self, failed: bool = False) -> list[str]:
-        notes = self._each(lambda reporter: reporter.close(failed), "what it has of the run is in its folder")
+        notes = self._each(lambda reporter: reporter.close(failed), "what it recorded is in its folder")
         self.reporters.clear()
         return notes
 
@@ -72,13 +72,14 @@ class TensorBoard:
     """One event per step. A run that is resumed or returns to an earlier step starts a new file, which hides
     repeated steps.
 
-    Written directly: torch's SummaryWriter writes in a thread, which a full disk ends with a traceback.
+    Events are written directly: torch's SummaryWriter writes in a thread, which dies with a traceback when the
+    disk is full.
     """
 
     name = "TensorBoard"
 
     def __init__(self) -> None:
-        require(TENSORBOARD, "--tensorboard")
+        require(TENSORBOARD, "`tensorboard`")
         self.path: Path | None = None
         self.step = 0
 
@@ -100,7 +101,7 @@ class TensorBoard:
         """Nothing to do: every event is already written."""
 
     def _open(self, step: int) -> None:
-        """A new file, last by name; steps from this one on in earlier files no longer count."""
+        """Start a new file, last by name, which supersedes this step and all later ones in earlier files."""
         from tensorboard.compat.proto.event_pb2 import SessionLog
 
         self.folder.mkdir(exist_ok=True)
@@ -127,8 +128,8 @@ class WeightsAndBiases:
 
     def __init__(self, project: str) -> None:
         if not project.strip():
-            raise UserError("the W&B project has no name: give one, such as --wandb stories")
-        require(WANDB, "--wandb")
+            raise UserError(f"wandb = {project!r}: expected the name of a W&B project, such as stories")
+        require(WANDB, "`wandb`")
         self.project = project
 
     def begin(self, folder: Path) -> None:
@@ -156,7 +157,7 @@ class WeightsAndBiases:
             ) from None
         kept.parent.mkdir(exist_ok=True)
         write_text(kept, f"{run_id}\n")
-        # W&B's step count must not go back.
+        # W&B's own step count cannot go back, so plot against the step as a metric.
         self.run.define_metric("*", step_metric="step")
         offline = f"wandb sync {folder / WANDB / 'offline-run-*'}"
         self.place = offline if self.run.offline else self.run.url or "disabled"

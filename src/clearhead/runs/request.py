@@ -11,21 +11,30 @@ from typing import Any, Self
 from clearhead.classics.ngram_config import check_order
 from clearhead.errors import UserError, guess
 from clearhead.formats.opening import hash_weights
-from clearhead.model.config import PRESETS, check_kind
+from clearhead.model.config import MOST, MOST_BLOCKS, PRESETS, check_kind
 from clearhead.networks import KINDS as NETWORKS
 from clearhead.runtime.device import can_compile, pick_device
 from clearhead.text.tokenizer_kinds import KINDS
 from clearhead.training.recipe import OPTIMIZERS, RECIPES
 
+# What other libraries call some settings.
+ALIASES = {
+    "lr": "; did you mean 'learning_rate'?",
+    "epochs": "; training is measured in 'steps' or 'minutes'",
+}
 MOST_MINUTES = 60 * 24 * 365
 MOST_RANK = 1024
 COUNTS = ("steps", "blocks", "heads", "kv_heads", "width", "context", "vocab", "batch")
-# Settings that a start model already has.
-SHAPE = ("blocks", "heads", "kv_heads", "width", "tokenizer", "vocab")
-# Settings of transformers only.
-OF_TRANSFORMERS = ("heads", "kv_heads", "both_ways", "sharded")
-# Settings of networks trained by gradient descent only.
-OF_LEARNERS = ("steps", "blocks", "width", "context", "batch", "dropout", "optimizer", "learning_rate")
+LARGEST = {"blocks": MOST_BLOCKS, "heads": MOST, "kv_heads": MOST, "width": MOST, "context": MOST}
+# Settings that are fixed by the model to fine-tune.
+SHAPE = ("blocks", "heads", "kv_heads", "width", "tokenizer", "vocab", "preset", "kind", "bidirectional")
+# Settings that apply only to transformers.
+OF_TRANSFORMERS = ("heads", "kv_heads", "bidirectional", "sharded", "preset")
+# Settings that apply only to networks trained by gradient descent.
+OF_LEARNERS = (
+    *("minutes", "steps", "blocks", "width", "context", "batch", "accumulation", "dropout"),
+    *("recipe", "optimizer", "learning_rate", "compiled", "deterministic"),
+)
 
 
 @dataclass(frozen=True)
@@ -40,7 +49,7 @@ class TrainingRequest:
     kind: str = "transformer"
     order: int | None = None  # order of an n-gram model
     preset: str = "modern"
-    both_ways: bool = False  # train a bidirectional model that fills in blanks
+    bidirectional: bool = False  # train a masked language model, which fills in blanks
     blocks: int | None = None
     heads: int | None = None
     kv_heads: int | None = None
@@ -58,7 +67,7 @@ class TrainingRequest:
     validation: float | str | Path | Sequence[str | Path] | None = None
     seed: int = 0
     sharded: bool = False  # shard the weights across processes (FSDP2)
-    compiled: bool | None = None  # for CUDA; default: if it pays
+    compiled: bool | None = None  # CUDA only; default: if it pays off
     deterministic: bool = False  # deterministic on CUDA too, at some cost in speed
     device: str | None = None
 
@@ -68,12 +77,12 @@ class TrainingRequest:
         known = [field.name for field in fields(cls)]
         for name in settings:
             if name not in known:
-                raise UserError(f"unknown setting {name!r}{guess(name, known)}")
+                raise UserError(f"unknown setting {name!r}{ALIASES.get(name) or guess(name, known)}")
         return cls(**settings)
 
     def __post_init__(self) -> None:
         if self.minutes is not None and self.steps is not None:
-            raise UserError("minutes and steps are mutually exclusive: set only one")
+            raise UserError("`minutes` and `steps` are mutually exclusive: set only one")
         for name in ("minutes", "dropout", "learning_rate"):
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
@@ -87,16 +96,16 @@ class TrainingRequest:
                 f"minutes = {self.minutes}: expected a number above 0, such as 3, and at most a year"
             )
         check_kind("recipe", self.recipe, RECIPES)
-        if self.optimizer is None and self.start is not None:
-            object.__setattr__(self, "optimizer", "adamw")
         if self.optimizer is not None:
             check_kind("optimizer", self.optimizer, OPTIMIZERS)
         if self.recipe == "classic" and self.optimizer == "muon":
-            raise UserError("the classic recipe trains with adamw: omit the optimizer, or the recipe")
+            raise UserError("the classic recipe trains with adamw: omit `optimizer`, or `recipe`")
         for name in COUNTS:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise UserError(f"{name} = {value}: expected at least 1")
+            if value is not None and value > LARGEST.get(name, value):
+                raise UserError(f"{name} = {value}: expected at most {LARGEST[name]}")
         check_kind("preset", self.preset, tuple(PRESETS))
         self._check_network()
         if self.tokenizer is not None:
@@ -109,45 +118,44 @@ class TrainingRequest:
             raise UserError(f"seed = {self.seed}: expected 0 to {2**32 - 1}")
         device = pick_device(self.device)
         if self.compiled and not can_compile(device):
-            raise UserError(f"compiled requires CUDA with Triton and a C compiler, not {device}")
+            raise UserError(f"`compiled` requires CUDA with Triton and a C compiler (device: {device})")
         self._check_start()
         if self.sharded and self.recipe == "fast" and self.optimizer != "adamw":
             raise UserError(
-                "sharded training cannot use muon, which needs whole matrices: add --optimizer adamw or "
-                "--recipe classic, or omit --sharded"
+                "sharded training cannot use muon, which needs whole matrices: set `optimizer` to adamw or "
+                "`recipe` to classic, or omit `sharded`"
             )
         if self.sharded and self.lora is not None:
-            raise UserError("adapters are small and are not sharded: omit --sharded or --lora")
+            raise UserError("adapters are small and are not sharded: omit `sharded` or `lora`")
 
     def _check_network(self) -> None:
         check_kind("kind", self.kind, NETWORKS)
-        given = [name for name in OF_TRANSFORMERS if getattr(self, name)]
-        if self.kind != "transformer" and (given or self.preset != "modern"):
-            name = given[0] if given else "preset"
-            raise UserError(f"{name} applies to transformers only: omit it, or the kind {self.kind!r}")
-
+        if self.kind != "transformer" and (given := self._given(OF_TRANSFORMERS)):
+            raise UserError(f"`{given[0]}` applies to transformers only: omit it, or the kind {self.kind!r}")
         if self.order is not None:
             if self.kind != "ngram":
-                raise UserError("order applies only to n-gram models: omit it, or use the kind 'ngram'")
+                raise UserError("`order` applies only to n-gram models: omit it, or use the kind 'ngram'")
             check_order(self.order)
-        learning = [name for name in OF_LEARNERS if getattr(self, name) is not None]
-        if self.kind == "ngram" and (learning or self.recipe != "fast"):
-            name = learning[0] if learning else "recipe"
-            raise UserError(f"{name} does not apply to an n-gram model: omit it")
+        if self.kind == "ngram" and (given := self._given(OF_LEARNERS)):
+            raise UserError(f"`{given[0]}` does not apply to an n-gram model: omit it")
+
+    def _given(self, names: Sequence[str]) -> list[str]:
+        """The settings among these that differ from their defaults."""
+        return [name for name in names if getattr(self, name) != getattr(type(self), name)]
 
     def _check_start(self) -> None:
         if self.lora is not None and not 1 <= self.lora <= MOST_RANK:
             raise UserError(f"lora = {self.lora}: expected a rank of 1 to {MOST_RANK}, such as 8")
         if self.start is None:
             if self.lora is not None:
-                raise UserError("lora fine-tunes an existing model: name it with --from")
+                raise UserError("`lora` fine-tunes an existing model: name it with `start`")
             return
-        given = [name for name in SHAPE if getattr(self, name) is not None]
-        given += ["preset"] * (self.preset != "modern") + ["kind"] * (self.kind != "transformer")
-        if given:
-            raise UserError(f"{given[0]} applies to a new model only, not to a fine-tuned one: omit it")
+        if given := self._given(SHAPE):
+            raise UserError(f"`{given[0]}` applies to a new model only, not to a fine-tuned one: omit it")
+        if self.optimizer is None:
+            object.__setattr__(self, "optimizer", "adamw")
         if self.lora is not None and self.optimizer != "adamw":
-            raise UserError(f"lora trains with adamw, not with {self.optimizer}: omit the optimizer")
+            raise UserError(f"`lora` trains with adamw, not with {self.optimizer}: omit `optimizer`")
         object.__setattr__(self, "start", str(self.start))
         if not self.start_sha256:
             object.__setattr__(self, "start_sha256", hash_weights(self.start))

@@ -31,8 +31,8 @@ from clearhead.text.tokenizer import Tokenizer
 from clearhead.training.objective import evaluate
 from clearhead.training.trainer import DIVERGED, StepRecord, Trainer
 
-# In a timed run the number of steps is recomputed from their measured duration: first after this share of them,
-# then each time this share of the remaining steps is done.
+# In a timed run the number of steps is recomputed from their measured duration: first after the first share of
+# them, then whenever the second share of the remaining steps is done.
 FIRST_REPLAN, REPLAN = 0.02, 0.2
 LEAST_RISE = 0.02  # increase of the validation loss, in nats, worth a warning
 MOST_SKIPPED = 3  # consecutive non-finite steps before the run returns to an earlier state
@@ -57,7 +57,7 @@ class Progress:
         return self.record.tokens / self.record.step / self.seconds_per_step
 
     def metrics(self) -> dict[str, int | float | None]:
-        """The metrics of the step, equal in every equal run. None stands for non-finite values."""
+        """The metrics of the step, identical in identical runs. None stands for non-finite values."""
         record = self.record
         numbers: dict[str, int | float] = {
             "loss": record.loss,
@@ -127,9 +127,9 @@ class Run:
         # A small sample of conversations may contain no reply.
         self.validation = validated if holds_targets(validated) else text.validation
         self.planned = self.seconds
-        # Before the network: a text too short for the context must not cost the memory of its positions.
+        # Batches before the network: a text too short for the context is rejected before weights are allocated.
         mask = self.tokenizer.mask_id
-        self.blanks = Blanks(mask) if request.both_ways and mask is not None else None
+        self.blanks = Blanks(mask) if request.bidirectional and mask is not None else None
         n_context, rows = self.plan.context, self.plan.recipe.batch_size
         batches = Batches(self.tokens, n_context, rows, seed=request.seed, blanks=self.blanks)
         torch.manual_seed(request.seed)
@@ -141,11 +141,13 @@ class Run:
         self.trainer = Trainer(network, batches, self.plan.recipe, self.group, request.sharded)
         self.pace = Pace(self.plan.steps_per_validation)
         self.losses: list[float] = []  # validation losses, newest last
-        self.validated_at = 0  # the step after which it was taken
-        self.marks = 0  # at which it was due
+        self.validated_at = 0  # step of the newest one
+        self.marks = 0  # validations due so far, see `_passes_mark`
         self.notes: list[str] = []  # messages for the user
         if request.start is None and any(each.name.lower().endswith(".jsonl") for each in texts):
-            self.notes.append("a .jsonl file is read as plain text here: use --from MODEL for conversations")
+            self.notes.append(
+                "a .jsonl file is read as plain text: to train on conversations, fine-tune a model"
+            )
         self.replan_at = FIRST_REPLAN * self.plan.recipe.steps  # steps done
         self.trained = 0.0  # seconds spent in steps
         self.validating = 0.0  # seconds spent in validation
@@ -153,12 +155,12 @@ class Run:
         self.smoothed = ExponentialAverage()  # the displayed loss
         self.skipped = 0  # consecutive steps with non-finite values
         self.retreats = 0
-        self.good = self._good()  # the state to return to after too many of them
+        self.good = self._good()  # the state to return to after too many non-finite steps
 
     def _prepare(
         self, texts: Sequence[Document], cache: Path, tokenizer: Tokenizer | None, share: float | None
     ) -> PreparedText:
-        """Rank 0 prepares the text; the others find its tokens in the cache, or prepare them likewise."""
+        """Rank 0 prepares the text; the others find its tokens in the cache, or tokenize it the same way."""
         made: list[PreparedText] = []
 
         def prepare_first() -> tuple[str, Tokenizer, float]:
@@ -175,7 +177,7 @@ class Run:
 
     @property
     def seconds(self) -> float:
-        """Since the start of the run."""
+        """Seconds since the start of the run."""
         return time.perf_counter() - self.start
 
     def __iter__(self) -> Iterator[Progress]:
@@ -211,7 +213,7 @@ class Run:
         return Checkpoint(self.trainer.step, tensors, self.state())
 
     def _good(self) -> Checkpoint:
-        """The same, to return to: on the device if there is room, since transfers are slow."""
+        """The state to return to if training diverges: on the device if there is room, since transfers are slow."""
         own = self.trainer.tensors().values()
         if free_memory(self.device) < SPARED * sum(local_shard(tensor).nbytes for tensor in own):
             return self.checkpoint()
@@ -234,7 +236,7 @@ class Run:
             "retreats": self.retreats,
         }
 
-    def whole_model(self) -> LanguageModel:
+    def full_model(self) -> LanguageModel:
         """The current model; a sharded one is gathered on the CPU of rank 0.
 
         All ranks must call this; only rank 0 gets the whole model.
@@ -269,7 +271,7 @@ class Run:
         return bool(self.losses) and self.losses[-1] <= min(self.losses) and self._last_loss() is not None
 
     def _retreat(self, step: int) -> None:
-        """Return to the last finite state with a lower learning rate; give up after several times."""
+        """Return to the last finite state with a lower learning rate; give up after several attempts."""
         if self.retreats >= MOST_RETREATS:
             raise UserError(
                 f"training diverged at step {step}, for the {self.retreats + 1}th time: {DIVERGED}"
@@ -282,7 +284,7 @@ class Run:
         self.trainer.recipe = replace(self.trainer.recipe, steps=steps)
         self.notes.append(
             f"step {step}: loss or gradients were not finite; returned to step {self.trainer.step}, "
-            f"with {slowdown:g} of the learning rate"
+            f"with {slowdown:g}× the learning rate"
         )
 
     def finish(self) -> None:
@@ -320,8 +322,8 @@ class Run:
             return []
         kept = f"; the best one is saved in {best}" if best is not None else ""
         return [
-            f"the validation loss was lower before ({min(self.losses):.4f}) and rose to "
-            f"{self.losses[-1]:.4f}: the model overfits; train for less time, or "
+            f"the validation loss rose from its minimum of {min(self.losses):.4f} to "
+            f"{self.losses[-1]:.4f}: the model is overfitting; train for less time, or "
             f"on more text{kept}"
         ]
 
@@ -334,12 +336,14 @@ class Run:
         return {"start": request.start, "start_sha256": request.start_sha256, "lora": request.lora}
 
     def _last_loss(self) -> float | None:
-        """The loss of the current weights, or None if training stopped after it was last measured."""
+        """The validation loss of the current weights, or None if it was not measured."""
         known = self.losses and self.validated_at == self.trainer.step and math.isfinite(self.losses[-1])
         return self.losses[-1] if known else None
 
     def _passes_mark(self, step: int) -> bool:
-        """Marks are evenly spaced, the last one at the end; each is passed once, though they move."""
+        """Whether a validation is due. Marks are evenly spaced, the last one at the end; each is passed only
+        once, even though replanning moves them.
+        """
         before, self.marks = self.marks, max(self.marks, self._marks(step))
         return self.marks > before or step >= self.trainer.recipe.steps
 
@@ -348,7 +352,7 @@ class Run:
         return step * self.plan.validations // self.trainer.recipe.steps
 
     def _set_steps(self, done: int) -> None:
-        """Set the steps that fit into the time left, minus that of the remaining validations and the end."""
+        """Set the number of steps to what fits into the time left after the remaining validations and saving."""
         assert self.request.minutes is not None
         left = 60 * self.request.minutes - self.seconds - self.ending
         steps = left / (self.pace.seconds_per_step() or self.trained / done)
@@ -372,12 +376,12 @@ def save_somewhere(model: LanguageModel, folder: Path) -> tuple[Path, UserError 
 
 
 def with_time(request: TrainingRequest, minutes: float = 3) -> TrainingRequest:
-    """Three minutes, if neither minutes nor steps are given."""
+    """The request, with a time limit if it has neither minutes nor steps."""
     return replace(request, minutes=minutes) if request.minutes is None and request.steps is None else request
 
 
 def _shared(plan: Plan, request: TrainingRequest, group: ProcessGroup) -> Plan:
-    """With a default batch that the processes can share equally."""
+    """The plan, with a default batch that divides evenly among the processes."""
     recipe = plan.recipe
     if request.batch is not None:
         return plan

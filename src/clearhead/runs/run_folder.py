@@ -48,7 +48,7 @@ from clearhead.text.tokenizer import Tokenizer
 
 RUN, METRICS, CHECKPOINTS, BEST = "run.json", "metrics.jsonl", "checkpoints", "best"
 FORMAT = 1
-LOOKED_AT = 0.3  # seconds; listing runs takes the lock for a moment, to test it
+LOOKED_AT = 0.3  # seconds to wait for the lock, since listing runs briefly takes it to test it
 TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
 PACKAGES = ("clearhead", "torch", "numpy", "tokenizers", "safetensors")
 
@@ -69,7 +69,7 @@ class RunFolder:
                 self.lock.acquire(timeout=LOOKED_AT, poll_interval=LOOKED_AT / 10)
             except Timeout:
                 raise UserError(
-                    f"another run is training in {path}: wait for it, or choose another folder with --out"
+                    f"another run is training in {path}: wait for it, or choose another folder with `out`"
                 ) from None
 
             for each in (path, path / CHECKPOINTS, path / SNAPSHOTS):
@@ -78,13 +78,13 @@ class RunFolder:
     def close(self) -> None:
         if not self.held:
             return
-        # Before releasing: another process that locks it in between would otherwise lose its lock file.
+        # Delete it before releasing: otherwise another process could lock it in between and lose its lock file.
         with suppress(PermissionError):  # Windows cannot delete open files
             (self.path / ".lock").unlink(missing_ok=True)
         self.lock.release()
 
     def discard(self) -> None:
-        """Delete everything of a run that took no step."""
+        """Delete all files of a run that took no step."""
         if not self.held:
             return
         for name in (RUN, METRICS, *TOKENIZER):
@@ -119,7 +119,7 @@ class RunFolder:
         run.tokenizer.save(self.path, model_max_length=run.plan.config.n_context)
 
     def tokenizer(self) -> Tokenizer | None:
-        """None if the run was interrupted before saving it: the same text gives the same one."""
+        """None if the run was interrupted before saving it: the same text yields the same tokenizer."""
         whole = all((self.path / name).exists() for name in TOKENIZER)
         return Tokenizer.load(self.path) if whole else None
 
@@ -168,7 +168,9 @@ class RunFolder:
         return read_checkpoint(path)
 
     def save_checkpoint(self, run: Run) -> None:
-        """Includes the step of the good state, and the length of the metrics, which are cut to it on resume."""
+        """Save a checkpoint, with the step of the good state and the length to which resuming truncates the
+        metrics.
+        """
         metrics_bytes = run.group.run_on_main(self._settle_metrics)
         state = {**run.state(), "good": run.good.step, "metrics_bytes": metrics_bytes}
         checkpoint = Checkpoint(run.trainer.step, run.trainer.tensors(), state)
@@ -193,13 +195,13 @@ class RunFolder:
         replace_model(snapshot_folder(self.path, step), model)
 
     def add_metrics(self, progress: Progress) -> None:
-        """Append a line; if the disk refuses, keep it for the next time."""
+        """Append a line; if that fails, keep it and write it with the next one."""
         sample = {} if progress.sample is None else {"sample": progress.sample}
         self.unwritten.append(json.dumps({**progress.metrics(), **sample}) + "\n")
         lines = "".join(self.unwritten).encode()
         with (self.path / METRICS).open("ab", buffering=0) as file:
             before = file.tell()
-            # A full disk writes part of it, and reports that only by the returned length.
+            # On a full disk, only a part may be written, and only the returned length tells.
             if file.write(lines) != len(lines):
                 file.truncate(before)
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

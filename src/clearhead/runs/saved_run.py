@@ -27,7 +27,7 @@ SAVING, SAVED_PER_SECOND = 0.1, 3e8  # seconds, bytes
 
 
 def snapshot_steps(count: int, steps: int) -> set[int]:
-    """This many steps between the first and the last, at increasing intervals."""
+    """Up to `count` steps from the first to the last, at increasing intervals."""
     if count < 1:
         return set()
     return {round(step) for step in np.geomspace(1, steps, count)} if count > 1 else {steps}
@@ -45,7 +45,7 @@ class SavedRun:
         self.snapshots: int = keeping.get("snapshots") or 0
         self.reports = Reports()
         self.saved_at = run.seconds
-        self.failing: set[str] = set()  # the last disk error
+        self.failing: set[str] = set()  # what could not be saved at the last attempt
 
     @classmethod
     def open(
@@ -80,7 +80,7 @@ class SavedRun:
             if measure(texts)[0] != settings["text_sha256"]:
                 raise UserError(
                     f"the text differs from the one that the run in {path} was started with: resume with that text, or "
-                    "start a run in another folder with --out"
+                    "start a run in another folder with `out`"
                 )
             plan = Plan.from_json(settings["plan"])
             tokenizer = group.run_on_main(folder.tokenizer)
@@ -104,7 +104,7 @@ class SavedRun:
             self.folder.close() if stepped else self.folder.discard()
 
     def report_to(self, reports: Reports) -> None:
-        """Every remaining step."""
+        """Report every remaining step."""
         if not self.run.group.is_main:
             return
         self.reports = reports
@@ -116,14 +116,14 @@ class SavedRun:
             self._write("the metrics", lambda progress=progress: self.folder.add_metrics(progress))
             self.run.notes += self.reports.add(progress)
             step = progress.record.step
-            # The last one is saved anyway.
+            # The last model is saved anyway.
             if progress.validation is not None and self.run.is_best and step < progress.steps:
-                model = self.run.whole_model()
+                model = self.run.full_model()
                 self._write("the best model so far", lambda model=model: self._save_best(model))
             if step in snapshot_steps(self.snapshots, progress.steps):
-                model = self.run.whole_model()
+                model = self.run.full_model()
                 self._write("a snapshot", lambda m=model, step=step: self.folder.save_snapshot(m, step))
-            # After a return to an earlier step, checkpoints of the abandoned course must not be resumed from.
+            # After a return to an earlier step, a new checkpoint makes the later ones obsolete.
             # The state to return to is saved too, so that a resumed run returns to the same one.
             is_good = self.run.good.step == step < progress.steps
             if self._is_due(step) or is_good or self.run.trainer.step < step:
@@ -131,7 +131,7 @@ class SavedRun:
             yield progress
 
     def _sample(self, progress: Progress) -> str | None:
-        """A sample from the model at each validation but the last, when anyone can generate.
+        """A sample from the model at each validation but the last, when the finished model can be used instead.
 
         None for a bidirectional model, and for sharded runs.
         """
@@ -164,7 +164,7 @@ class SavedRun:
         return self.run.group.broadcast(self.run.seconds - self.saved_at >= SECONDS_PER_CHECKPOINT)
 
     def _write(self, what: str, work: Any) -> None:
-        """On rank 0 only."""
+        """Save on rank 0 only."""
         if self.run.group.is_main:
             self._try(what, work)
 
@@ -195,22 +195,20 @@ def _begun(folder: RunFolder, request: TrainingRequest, resume: bool) -> dict[st
         raise UserError(_occupied(folder.path, settings, folder.newest_step()))
     _check_same(folder.path, settings["request"], request_to_json(request))
     if settings.get("finished"):
-        folder.drop_checkpoints()  # in case an earlier session was interrupted while doing so
+        folder.drop_checkpoints()  # in case deleting them was interrupted
     return settings
 
 
 def _occupied(path: Path, settings: dict[str, Any], step: int | None) -> str:
     if settings.get("finished"):
-        return f"{path} already contains a finished run: choose another folder with --out"
+        return f"{path} already contains a finished run: choose another folder with `out`"
     where = f" (at step {step})" if step is not None else ""
-    return (
-        f"{path} contains an unfinished run{where}: add --resume to continue it, or choose another with --out"
-    )
+    return f"{path} contains an unfinished run{where}: continue it with `resume`, or choose another folder with `out`"
 
 
 def _check_same(path: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
     before = {"kind": "transformer", **before}  # which older runs did not record
     changed = [name for name in now if before.get(name) != now[name]]
     if changed:
-        shown = ", ".join(f"{name} was {before.get(name)!r} and is {now[name]!r}" for name in changed)
-        raise UserError(f"the run in {path} was started with other settings ({shown}): resume with the same")
+        shown = ", ".join(f"`{name}` was {before.get(name)!r} and is {now[name]!r}" for name in changed)
+        raise UserError(f"the run in {path} was started with other settings ({shown}): resume with those")

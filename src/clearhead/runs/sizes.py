@@ -34,8 +34,8 @@ LADDER: tuple[Size, ...] = (
 )
 DEFAULT_SIZE: Size = (4, 128, 4)
 
-# With an embedding this small compared to the blocks, untied embedding and unembedding
-# learn more in as many steps (see docs/experiments.md).
+# With an embedding this small compared to the blocks, an untied embedding and unembedding
+# learn more in the same number of steps (see docs/experiments.md).
 SMALL_TABLE = 0.1
 
 # For recurrent networks, which have no heads.
@@ -55,7 +55,7 @@ RECURRENT_SIZE: Size = (1, 256, 0)
 
 
 def list_sizes(request: TrainingRequest, tokens: Tokens, n_vocab: int) -> list[LearnerConfig]:
-    """From small to large; at least one, or the error that excludes all."""
+    """The valid sizes, smallest first; if none is valid, raise the largest one's error."""
     sizes: list[LearnerConfig] = []
     ladder = LADDER if request.kind == "transformer" else RECURRENT_LADDER
     for rung in ladder:
@@ -71,7 +71,7 @@ def list_sizes(request: TrainingRequest, tokens: Tokens, n_vocab: int) -> list[L
 
 
 def usual_size(request: TrainingRequest, tokens: Tokens, n_vocab: int) -> LearnerConfig:
-    """The default size when there is no time to fit it to."""
+    """The default size of a run without a time limit."""
     size = DEFAULT_SIZE if request.kind == "transformer" else RECURRENT_SIZE
     return _config(request, tokens, n_vocab, size)
 
@@ -104,7 +104,7 @@ def _config(request: TrainingRequest, tokens: Tokens, n_vocab: int, size: Size) 
         n_kv_head=request.kv_heads or 0,
         d_model=width,
         dropout=request.dropout or 0.0,
-        causal=not request.both_ways,
+        causal=not request.bidirectional,
     )
     small = n_vocab * width <= SMALL_TABLE * config.n_block * config.n_parameter_per_block
     return replace(config, tied=False) if small and request.preset == "modern" else config

@@ -1,7 +1,7 @@
-"""Atomic replacement of folders: at every moment the old or the new one is available.
+"""Crash-safe replacement of folders: at every moment the old or the new one is complete.
 
-The new one is written beside as `.name.new`, the old one moved to `.name.old`, the new one renamed, the old
-one deleted. A process killed in between leaves one of these behind; `recover` cleans up.
+The new folder is written beside the old one as `.name.new`, the old one is moved to `.name.old`, the new one is
+renamed, and the old one is deleted. A process killed in between leaves them behind; `recover` cleans up.
 """
 
 from __future__ import annotations

@@ -59,9 +59,11 @@ def open_start(request: TrainingRequest) -> Start | None:
             f"{request.start} is bidirectional: it fills in blanks and cannot be fine-tuned to generate"
         )
     if isinstance(saved.network, NGram):
-        raise UserError(f"{request.start} is an n-gram model, which cannot be fine-tuned: omit --from")
+        raise UserError(
+            f"{request.start} is an n-gram model, which cannot be fine-tuned: choose another for `start`"
+        )
     if request.lora is not None or request.sharded:
-        need_transformer(saved.network.config, "sharded" if request.sharded else "lora")
+        need_transformer(saved.network.config, "`sharded`" if request.sharded else "`lora`")
     return Start(saved.network, saved.tokenizer)
 
 
@@ -88,7 +90,7 @@ def plan_start(
     device: torch.device,
     left: float | None,
 ) -> Plan:
-    """Choose window, batch and steps, but nothing of the model. `left` is the number of seconds left."""
+    """Choose window, batch and steps; the model keeps its shape. `left` is the number of seconds left."""
     config = replace(network.config, dropout=request.dropout or 0.0)
     window = WINDOW_ON_CPU if device.type == "cpu" else WINDOW
     context = request.context or min(config.n_context, window, fitting_context(tokens))
@@ -139,7 +141,7 @@ def _measure(
 
 
 def _seconds(work: Callable[[], object], device: torch.device) -> float:
-    """The duration after setup."""
+    """The duration without setup: that of a second call, unless the first takes long on a CPU."""
     seconds = 0.0
     for _ in range(2):
         began = time.perf_counter()
@@ -151,14 +153,14 @@ def _seconds(work: Callable[[], object], device: torch.device) -> float:
 
 
 def _rows(batch_tokens: float, context: int) -> int:
-    """A power of two of windows for about this many tokens per step, within bounds."""
+    """The number of windows per step: a power of two that gives about this many tokens, within bounds."""
     return max(1, 2 ** round(np.log2(np.clip(batch_tokens, LEAST_BATCH, MOST_BATCH) / context)))
 
 
 def _recipe(
     request: TrainingRequest, config: LearnerConfig, steps: int, rows: int, device: torch.device
 ) -> Recipe:
-    """A low learning rate, and no weight decay, which would pull pretrained weights to zero."""
+    """A low learning rate, and no weight decay, which would pull pretrained weights toward zero."""
     recipe = Recipe(
         steps=steps,
         batch_size=rows,
@@ -181,6 +183,6 @@ def _recipe(
 def _check_memory(
     request: TrainingRequest, config: LearnerConfig, context: int, recipe: Recipe, device: torch.device
 ) -> None:
-    # Weights; gradient and two moments of each trainable one; with adapters, the merged weights too.
+    # Each weight with its gradient and two moments; with adapters, the frozen and the merged weights.
     bytes_per_weight = 16 if request.lora is None else 8
     check_memory(config, recipe, device, context, bytes_per_weight)

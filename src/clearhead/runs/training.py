@@ -1,6 +1,6 @@
-"""Training from text to saved model: one orchestration for the command line and Python.
+"""Training, from text to saved model, shared by the command line and the Python API.
 
-The server runs `clearhead train` as a process of its own.
+The server runs `clearhead train` in a separate process.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from clearhead.errors import UserError
-from clearhead.formats.folder import check_free, check_room
+from clearhead.formats.folder import check_free, check_space
 from clearhead.formats.opening import name_of
 from clearhead.language_model import LanguageModel, load
 from clearhead.model.transformer import Transformer
-from clearhead.runs.counting import count_text
+from clearhead.runs.counting import CountedText, count_text
 from clearhead.runs.loss_curve import draw_losses
 from clearhead.runs.observer import Observer
 from clearhead.runs.reports import Reports
@@ -38,15 +38,24 @@ class Outcome:
     """How a run ended."""
 
     run: Run
-    model: LanguageModel  # on rank 0; only a part of a sharded one elsewhere
-    folder: Path  # where the model was saved
+    model: LanguageModel  # complete on rank 0; if sharded, other ranks hold only their shard
+    folder: Path | None  # where the model was saved, if anywhere
     finished: bool  # false if stopped early
     error: UserError | None  # why the model was not saved in the run folder, but in a temporary one
     summary: list[str]  # warnings about the run as a whole
 
 
-def train_in_folder(
-    folder: Path,
+@dataclass(frozen=True)
+class CountingOutcome:
+    """A trained n-gram model, and where it is; fields as in `Outcome`."""
+
+    counted: CountedText
+    folder: Path | None
+    error: UserError | None
+
+
+def train_network(
+    folder: Path | None,
     texts: Callable[[], list[Document]],
     request: TrainingRequest,
     observer: Observer,
@@ -56,42 +65,84 @@ def train_in_folder(
     reports: Reports | None = None,
     **options: Any,
 ) -> Outcome | None:
-    """Start or resume the run in a folder, train and save it. None if it is already finished."""
+    """Start or resume the run in a folder, train and save it. None if it is already finished.
+
+    Without a folder, train a new run and save nothing.
+    """
     group = group or ProcessGroup()
+    reports = reports or Reports()
+    if folder is None:
+        if resume or reports.reporters or any(options.values()):
+            raise UserError(
+                "checkpoints, snapshots and reports are saved with the run: give its folder with out=…"
+            )
+        run = Run(texts(), with_time(request), group=group)
+        observer.started(run, reports)
+        return _train_and_save(run, None, observer)
     if not is_run(folder) and group.is_main:
         check_free(folder)
     saved_run = SavedRun.open(folder, texts(), with_time(request), resume, group=group, **options)
     if saved_run is None:
         return None
     with saved_run:
-        check_room(folder, saved_run.run.plan.config)
-        if reports is not None:
-            saved_run.report_to(reports)
-        observer.started(saved_run)
-        return _train_and_save(saved_run, observer)
+        check_space(folder, saved_run.run.plan.config)
+        saved_run.report_to(reports)
+        observer.started(saved_run.run, saved_run.reports)
+        return _train_and_save(saved_run.run, saved_run, observer)
 
 
-def _train_and_save(saved_run: SavedRun, observer: Observer) -> Outcome:
-    run, folder = saved_run.run, saved_run.folder.path
-    finished, error = True, None
+def _train_and_save(run: Run, saved_run: SavedRun | None, observer: Observer) -> Outcome:
+    finished, error, folder, best = True, None, None, None
     with observer.training():
-        for progress in saved_run:
+        for progress in run if saved_run is None else saved_run:
             if not observer.stepped(run, progress):
                 run.finish()
                 finished = False
                 break
         observer.saving()
-        if not finished:
+        if saved_run is not None and not finished:
             saved_run.save()
-        model = run.whole_model()
-        model.name = name_of(folder)
-        if run.group.is_main:
-            folder, error = save_somewhere(model, folder)
-            if error is None:
-                run.notes += draw_losses(folder)
-            if finished and error is None:
-                saved_run.finish()
-    return Outcome(run, model, folder, finished, error, run.summary(saved_run.folder.path / BEST))
+        model = run.full_model()
+        if saved_run is not None:
+            folder = saved_run.folder.path
+            best = folder / BEST
+            model.name = name_of(folder)
+            if run.group.is_main:
+                folder, error = save_somewhere(model, folder)
+                if error is None:
+                    run.notes += draw_losses(folder)
+                if finished and error is None:
+                    saved_run.finish()
+    return Outcome(run, model, folder, finished, error, run.summary(best))
+
+
+def train_ngram(
+    folder: Path | None,
+    texts: Callable[[], list[Document]],
+    request: TrainingRequest,
+    observer: Observer,
+    *,
+    resume: bool = False,
+    group: ProcessGroup | None = None,
+    reports: Reports | None = None,
+    checkpoint_every: int | None = None,
+    snapshots: int = 0,
+) -> CountingOutcome:
+    """Train an n-gram model by counting, without training steps, and save it if there is a folder."""
+    parallel = group is not None and group.world_size > 1
+    if resume or checkpoint_every or snapshots or parallel or (reports is not None and reports.reporters):
+        raise UserError(
+            "an n-gram model is trained by counting, in one pass and one process: omit `resume`, "
+            "`checkpoint_every`, `snapshots`, `tensorboard`, `wandb` and torchrun"
+        )
+    if folder is not None:
+        check_free(folder)
+    counted = count_text(texts(), request, on_text=observer.counting)
+    observer.counted(counted)
+    if folder is None:
+        return CountingOutcome(counted, None, None)
+    counted.model.name = name_of(folder)
+    return CountingOutcome(counted, *save_somewhere(counted.model, folder))
 
 
 def train(
@@ -111,43 +162,32 @@ def train(
     `resume` continues the run in that folder. `tensorboard`, and `wandb` with a project name, log every step.
     Other settings are the fields of `TrainingRequest`: minutes or steps, kind of network, preset, blocks,
     heads, width, context, tokenizer, … With `start`, fine-tune that model: all its weights or, with `lora`,
-    adapters of that rank, merged at the end. Notes, such as that the text is short, are issued as warnings.
+    adapters of that rank, merged at the end. Notes (for example, that the text is short) are issued as warnings.
     """
-    reports = Reports(tensorboard, wandb)
+    if not isinstance(sources, str | Path | Sequence):
+        raise UserError(
+            f"sources = {sources!r}: expected a file, a folder, a glob pattern, or a list of them"
+        )
     request = TrainingRequest.of(settings)
-    if request.kind == "ngram":
-        if resume or checkpoint_every or snapshots or reports.reporters:
-            raise UserError(
-                "an n-gram model is counted in one pass: omit resume, checkpoint_every, snapshots, tensorboard "
-                "and wandb"
-            )
-        return _count(sources, out, request)
-    group = ProcessGroup.join(pick_device(request.device))
     given = [sources] if isinstance(sources, str | Path) else sources
-    if out is None:
-        if reports.reporters:
-            raise UserError("reports are saved with the run: give its folder with out=…")
-        run = Run(list(documents(given)), with_time(request), group=group)
-        _warn(run.plan.warnings(len(run.tokens)))
-        for _ in run:
-            _warn(run.notes)
-        _warn(run.summary())
-        return _merged(run.whole_model())
-    outcome = train_in_folder(
-        Path(out),
-        lambda: list(documents(given)),
-        request,
-        _Warner(),
-        resume=resume,
-        group=group,
-        reports=reports,
-        checkpoint_every=checkpoint_every,
-        snapshots=snapshots,
-    )
+    folder = None if out is None else Path(out)
+    group = ProcessGroup.join(pick_device(request.device))
+    options: dict[str, Any] = {
+        "resume": resume,
+        "group": group,
+        "reports": Reports(tensorboard, wandb),
+        "checkpoint_every": checkpoint_every,
+        "snapshots": snapshots,
+    }
+    learn = train_ngram if request.kind == "ngram" else train_network
+    outcome = learn(folder, lambda: list(documents(given)), request, _Warner(), **options)
     if outcome is None:
-        return load(Path(out), request.device)
+        assert folder is not None
+        return load(folder, request.device)
     if outcome.error is not None:
         raise UserError(f"{outcome.error}; the model was saved to {outcome.folder}")
+    if isinstance(outcome, CountingOutcome):
+        return outcome.counted.model
     group.barrier()
     _warn(outcome.run.notes + outcome.summary)
     return _merged(outcome.model)
@@ -156,25 +196,12 @@ def train(
 class _Warner(Observer):
     """Issues the notes of a run as warnings."""
 
-    def started(self, saved_run: SavedRun) -> None:
-        _warn(saved_run.run.plan.warnings(len(saved_run.run.tokens)))
+    def started(self, run: Run, reports: Reports) -> None:  # noqa: ARG002
+        _warn(run.plan.warnings(len(run.tokens)))
 
     def stepped(self, run: Run, progress: Progress) -> bool:  # noqa: ARG002
         _warn(run.notes)
         return True
-
-
-def _count(
-    sources: str | Path | Sequence[str | Path], out: str | Path | None, request: TrainingRequest
-) -> LanguageModel:
-    if out is not None:
-        check_free(Path(out))
-    given = [sources] if isinstance(sources, str | Path) else sources
-    model = count_text(list(documents(given)), request).model
-    if out is not None:
-        model.save(out)
-        model.name = name_of(out)
-    return model
 
 
 def _merged(model: LanguageModel) -> LanguageModel:

@@ -1,4 +1,4 @@
-"""Attention of one decoding step: one token from each of many sequences, whose past lies in slots.
+"""Attention in a decoding step: one token per sequence, with the past of each sequence in a slot.
 
 Shapes: B rows of a step, H heads, D features per head, N slots, S positions.
 """
@@ -26,7 +26,7 @@ class KVSpan:
     slots: slice
     length: int
     bias: Tensor  # rows 1 1 length: 0 where a position may be attended to, -inf elsewhere
-    selected: Tensor | None = None  # rows 1 1 1: true for rows whose own padded length this is; None for all
+    selected: Tensor | None = None  # rows 1 1 1: true for rows with this padded length; None for all
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class BatchedMask(AttentionMask):
     spans: tuple[KVSpan, ...] = ()
 
     def attend(self, query: Tensor, key: Tensor, value: Tensor, d_k: int) -> Tensor:
-        """B H 1 D queries against slots of N H S D keys and values.
+        """Attend with B H 1 D queries to the N H S D keys and values of the slots.
 
         Heads that share a key-value head become several queries of one head. A row in no span is padding and
         yields zeros.

@@ -70,7 +70,7 @@ class BatchedKVCache:
         self.data[:, :, slot, :, cache.length : padded_length(cache.length)] = 0
 
     def extend(self, slot: int, position: int) -> None:
-        """Make room for a token at this position, the next one of the slot's sequence."""
+        """Make room for a token at this position, the next in the slot's sequence."""
         if position % LENGTH_STEP == 0:
             self._reserve(slot, position + LENGTH_STEP)
             self.data[:, :, slot, :, position : position + LENGTH_STEP] = 0

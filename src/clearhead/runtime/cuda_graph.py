@@ -1,6 +1,6 @@
 """CUDA graphs: capture repeated GPU work once and replay it as a whole.
 
-A step of a small model is hundreds of short kernels. Launched one by one, the GPU mostly waits for launches.
+A step of a small model is hundreds of short kernels. When they are launched one by one, the GPU mostly waits.
 """
 
 from __future__ import annotations

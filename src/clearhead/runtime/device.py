@@ -31,7 +31,7 @@ def pick_device(name: str | torch.device | None = None) -> torch.device:
     }
     known = [device for device, count in counts.items() if count]
     if kind not in known or (number and (not number.isdecimal() or int(number) >= counts[kind])):
-        raise UserError(f"device {name!r} is not available: choose from {', '.join(known)}")
+        raise UserError(f"device = {name!r}: not available on this machine; choose from {', '.join(known)}")
     return torch.device(name)
 
 

@@ -22,8 +22,8 @@ from torch.nn.parallel import DistributedDataParallel
 from clearhead.errors import OwnError, UserError
 
 _LOST = re.compile(r"gloo|NCCL|Socket|Connection (closed|reset)|store", re.IGNORECASE)
-TIMEOUT = timedelta(hours=6)  # rank 0 may take long to prepare a text
-Result = TypeVar("Result")
+TIMEOUT = timedelta(hours=6)  # rank 0 may take a long time to prepare a text
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class ProcessGroup:
             if self.world_size == 1 or not _LOST.search(str(error)):
                 raise
             raise OwnError(
-                "another process of the group ended, so this one stops too; run the same command with --resume"
+                "another process of the group ended, so this one stops too: resume the run"
             ) from None
 
     def shutdown(self) -> None:
@@ -94,7 +94,7 @@ class ProcessGroup:
         """Whether the flag is set on at least one rank."""
         return self.sum(flag) > 0
 
-    def broadcast(self, value: Result) -> Result:
+    def broadcast(self, value: T) -> T:
         """Rank 0's value, on all ranks."""
         if self.world_size == 1:
             return value
@@ -102,7 +102,7 @@ class ProcessGroup:
         dist.broadcast_object_list(values, src=0)
         return values[0]
 
-    def run_on_main(self, work: Callable[[], Result]) -> Result:
+    def run_on_main(self, work: Callable[[], T]) -> T:
         """Run `work` on rank 0 and return its result on all ranks; a UserError or OSError is raised on all."""
         if self.world_size == 1:
             return work()
@@ -118,9 +118,9 @@ class ProcessGroup:
             raise result
         return result
 
-    def main_first(self, work: Callable[[], Result]) -> Result:
+    def main_first(self, work: Callable[[], T]) -> T:
         """Run `work` on rank 0, then on the other ranks, which can reuse what it left behind (caches, files)."""
-        results: list[Result] = []
+        results: list[T] = []
         self.run_on_main(lambda: results.append(work()))
         return results[0] if self.is_main else work()
 
@@ -129,8 +129,8 @@ class ProcessGroup:
         if rows % (self.world_size * parts):
             accumulated = f" in {parts} parts" if parts > 1 else ""
             raise UserError(
-                f"a batch of {rows} cannot be shared equally by {self.world_size} processes{accumulated}: choose "
-                "another --batch or another number of processes"
+                f"a batch of {rows} cannot be divided equally among {self.world_size} processes{accumulated}: choose "
+                "another `batch` or another number of processes"
             )
 
     def wrap(self, network: nn.Module, sharded: bool) -> nn.Module:

@@ -1,8 +1,8 @@
 """int8 quantization: a quarter of the memory traffic per token, which is what bounds decoding on a CPU.
 
 A matrix is stored as integers from -127 to 127 with one scale per group of 64 in a row. The vectors it is
-multiplied with are quantized the same way, so that the products are integer products, which SIMD units do
-sixteen at a time.
+multiplied by are quantized the same way, so that the products are integer products, which SIMD units
+compute sixteen at a time.
 
 Shapes: B vectors, K input features, N output features, G groups per row.
 """
@@ -49,9 +49,11 @@ class QuantizedLinear(nn.Module):
 def quantize(network: Transformer) -> Transformer:
     """Quantize all matrices of the blocks and the unembedding in place; the embedding stays as it is."""
     if network.embedding.weight.device.type != "cpu":
-        raise UserError("quantize works on the CPU only, where decoding is memory-bound: add device cpu")
+        raise UserError(
+            "`quantize` works on the CPU only, where decoding is memory-bound: set `device` to cpu"
+        )
     if network.embedding.weight.dtype != torch.float32:
-        raise UserError("quantize requires dtype float32, which everything but the matrices keeps")
+        raise UserError("`quantize` requires dtype float32, which everything but the matrices keeps")
     require("numba", "quantize")
     assert not is_quantized(network), "the network is already quantized"
     for module in list(network.modules()):
@@ -68,4 +70,4 @@ def is_quantized(network: nn.Module) -> bool:
 def need_exact(network: nn.Module, what: str) -> None:
     """Raise an error if the network is quantized: `what` needs the original weights."""
     if is_quantized(network):
-        raise UserError(f"{what} needs the original weights: load the model without quantize")
+        raise UserError(f"{what} needs the original weights: load the model without `quantize`")

@@ -1,4 +1,4 @@
-"""Batches: the tokens of each training step, masked tokens, and the windows of an evaluation.
+"""Batches: the tokens of each training step, masked tokens, and evaluation windows.
 
 B is the number of rows in a batch, T the number of positions in a row (`n_context`).
 """
@@ -16,21 +16,21 @@ from clearhead.text.tokens import IGNORED, Tokens
 
 Batch = tuple[NDArray[np.int64], NDArray[np.int64]]  # inputs and targets, both B×T
 
-BLANKED = 0.15  # of a row's positions, and at least one
-MASKED, CHANGED = 0.8, 0.1  # of those; the rest stay as they are
+BLANKED = 0.15  # share of a row's positions; at least one
+MASKED, CHANGED = 0.8, 0.1  # shares of those; the rest stay as they are
 
 
 @dataclass(frozen=True)
 class Blanks:
     """Masked tokens as in BERT: replaced by the mask token, by a random token, or kept.
 
-    Every row has the same number, so that parts of a batch have equal weight.
+    Every row has the same number of targets, so that parts of a batch have equal weight.
     """
 
     mask_id: int  # the last id: random replacements are below it
 
     def cut(self, tokens: NDArray[np.int64], random: np.random.Generator) -> Batch:
-        """B×T tokens to inputs with masked tokens, and targets only there."""
+        """Turn B×T tokens into inputs with masked tokens, and targets at these positions only."""
         B, T = tokens.shape
         order = np.argsort(random.random((B, T)), axis=1)
         chosen = order[:, : max(1, round(BLANKED * T))]
@@ -57,7 +57,7 @@ class Batches:
     n_context: int
     batch_size: int
     seed: int
-    blanks: Blanks | None = None  # then the targets are the masked tokens, not the next ones
+    blanks: Blanks | None = None  # if given, the targets are the masked tokens instead of the next tokens
 
     def __post_init__(self) -> None:
         assert self.n_context > 0, f"n_context = {self.n_context}: expected 1 or more"
@@ -67,7 +67,7 @@ class Batches:
         if self.windows < 1:
             raise UserError(
                 f"the text has {len(self.tokens)} tokens, but a context of {self.n_context} needs at least "
-                f"{2 * self.n_context}: provide more text, or a shorter context with --context",
+                f"{2 * self.n_context}: provide more text, or choose a shorter `context`",
                 "training_text_short",
                 count=len(self.tokens),
                 context=self.n_context,
@@ -101,7 +101,7 @@ class Batches:
         return (inputs, targets) if self.blanks is None else self._with_blanks(inputs, step, rank * rows)
 
     def _with_blanks(self, tokens: NDArray[np.int64], step: int, first: int) -> Batch:
-        """Masked tokens are drawn for the whole step, whichever rows are requested."""
+        """Mask tokens for the whole step, so that the result does not depend on which rows are requested."""
         assert self.blanks is not None
         rows, T = tokens.shape
         whole = np.zeros((self.batch_size, T), dtype=np.int64)
@@ -116,8 +116,8 @@ def windows_for_evaluation(
 ) -> Iterator[Batch]:
     """Disjoint windows in which each token is a target once; `before` is the id that precedes the first.
 
-    The rest after the last full window is a batch of one shorter row. With `blanks`, each token is in one
-    window, and the masked ones depend on the window's number alone.
+    The remainder after the last full window is a batch of one shorter row. With `blanks`, each token is in one
+    window, and which tokens are masked depends only on the window's number.
     """
     T = n_context
     whole = len(tokens) // T * T
@@ -142,7 +142,7 @@ def _generator(seed: int, number: int) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64([seed, number, 1]))
 
 
-# Two, since a batch may span the end of an epoch.
+# Two epochs, since a batch may span the end of one.
 @lru_cache(maxsize=2)
 def _shuffle(seed: int, epoch: int, windows: int, n_context: int) -> tuple[int, NDArray[np.int64]]:
     random = np.random.Generator(np.random.PCG64([seed, epoch]))

@@ -1,4 +1,4 @@
-"""Chat templates: a conversation as the prompt that a model was trained on."""
+"""Chat templates: a conversation in the prompt format that a model was trained on."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def render(
     return _text(_ask(template, [values])[0])
 
 
-Reply = tuple[int, int]  # where a reply starts in the text, and where it ends
+ReplySpan = tuple[int, int]  # where a reply starts in the text, and where it ends
 
 
 def render_replies(
     template: str, conversations: Sequence[Sequence[Mapping[str, str]]], *, bos: str = "", eos: str = ""
-) -> Iterator[tuple[str, list[Reply]] | UserError]:
+) -> Iterator[tuple[str, list[ReplySpan]] | UserError]:
     """The text of each conversation and the spans of the assistant's replies in it, or an error.
 
     A reply is what the template marks with {% generation %}; without such marks, what follows the preceding
@@ -72,7 +72,7 @@ def render_replies(
 
 def _answer_all(
     template: str, asked: list[list[dict[str, Any]]], mark: str
-) -> Iterator[tuple[str, list[Reply]] | UserError]:
+) -> Iterator[tuple[str, list[ReplySpan]] | UserError]:
     answers = iter(_ask(template, [values for each in asked for values in each], mark))
     for each in asked:
         try:
@@ -84,7 +84,7 @@ def _answer_all(
             return
 
 
-def _split_marked(text: str, mark: str) -> tuple[str, list[Reply]]:
+def _split_marked(text: str, mark: str) -> tuple[str, list[ReplySpan]]:
     plain, replies = "", []
     for i, piece in enumerate(text.split(mark)):
         if i % 2 == 1:
@@ -93,13 +93,13 @@ def _split_marked(text: str, mark: str) -> tuple[str, list[Reply]]:
     return plain, replies
 
 
-def _find_replies(whole: str, parts: list[str]) -> tuple[str, list[Reply]]:
+def _find_replies(whole: str, parts: list[str]) -> tuple[str, list[ReplySpan]]:
     replies = []
     for before, through in zip(parts[::2], parts[1::2], strict=True):
         if not (through.startswith(before) and whole.startswith(through)):
             raise UserError(
-                "the chat template renders a reply differently once more messages follow, so it cannot be located "
-                "in the text: give conversations that end with their only reply"
+                "the chat template renders a reply differently when more messages follow, so it cannot be located "
+                "in the text: use conversations with a single reply, as the last message"
             )
         replies.append((len(before), len(through)))
     return whole, replies
@@ -141,7 +141,9 @@ def check_messages(messages: Sequence[Mapping[str, str]]) -> list[dict[str, str]
     """The messages, validated: each has a role and a content, both strings."""
     expected = 'expected {"role": …, "content": …}, both strings'
     if isinstance(messages, str | Mapping) or not isinstance(messages, Sequence):
-        raise UserError(f"the messages are a {type(messages).__name__}: expected a list; each {expected}")
+        raise UserError(
+            f"the messages are a {type(messages).__name__}: expected a list; for each message, {expected}"
+        )
     if not messages:
         raise UserError("there are no messages: expected at least one")
     for i, message in enumerate(messages):
@@ -165,9 +167,7 @@ def check_messages(messages: Sequence[Mapping[str, str]]) -> list[dict[str, str]
 
 
 def _ask(template: str, values: list[dict[str, Any]], mark: str = "") -> list[dict[str, str]]:
-    """An answer for each set of values, in order; the last one belongs to the set that ended the process, if
-    any.
-    """
+    """An answer for each set of values, in order. If one of them ends the process, its answer is the last."""
     request = {"template": template, "values": values, "mark": mark}
     answers: list[dict[str, str]] = []
     wait = LONGEST_WAIT + len(values) - 1  # the limit on CPU time is less than a second each
@@ -189,13 +189,13 @@ def _ask(template: str, values: list[dict[str, Any]], mark: str = "") -> list[di
         )
     except subprocess.TimeoutExpired:
         return [{"wrong": "takes too long"}]
-    # A line is complete if another starts after it.
+    # A line is complete only if it ends with a newline.
     for line in done.stdout.split(b"\n")[:-1]:
         answers.append(json.loads(line.decode("utf-8", "surrogatepass")))
     if done.returncode < 0:  # ended by a signal
         late = -done.returncode == signal.SIGPROF
         return [*answers, {"wrong": "takes too long" if late else "needs too much memory"}]
-    assert done.returncode == 0, f"the renderer ended with {done.returncode}"
+    assert done.returncode == 0, f"the renderer exited with code {done.returncode}"
     return answers
 
 

@@ -4,8 +4,8 @@ Reads a JSON request on stdin: a template and sets of values. Answers each with 
 {"text": …}, or {"refused": …} if the template rejects the messages, or {"wrong": …} if the template fails.
 Each rendering has its own limits.
 
-A template is a small program by whoever made the model. Jinja's sandbox isolates it from the machine, but
-does not prevent endless loops and huge strings: the operating system's limits do.
+A template is a small program written by whoever made the model. Jinja's sandbox isolates it from the machine, but
+does not prevent endless loops or huge strings: the operating system's limits do.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ import numpy as np
 
 from clearhead.errors import UserError
 from clearhead.files import read_own_text, write_text
-from clearhead.text.chat import check_messages, render_replies
+from clearhead.text.chat import check_messages, render, render_replies
 from clearhead.text.corpus import Document
 from clearhead.text.sources import PACKED_SUFFIXES, show
 from clearhead.text.tokenizer import Tokenizer
@@ -30,8 +30,19 @@ def are_conversations(documents: Sequence[Document]) -> bool:
     return bool(named)
 
 
+def render_messages(
+    tokenizer: Tokenizer, messages: Sequence[Mapping[str, str]], add_generation_prompt: bool = True
+) -> str:
+    """The messages, rendered with the model's chat template."""
+    template = tokenizer.config.get("chat_template")
+    if not isinstance(template, str):
+        raise UserError("this model has no chat template: it was not trained on conversations")
+    bos, eos = (tokenizer.special(role) or "" for role in ("bos_token", "eos_token"))
+    return render(template, messages, bos=bos, eos=eos, add_generation_prompt=add_generation_prompt)
+
+
 def tokenize_conversations(documents: Sequence[Document], tokenizer: Tokenizer) -> Tokens:
-    """The conversations one after another, rendered with the model's chat template."""
+    """The tokens of all conversations, one after another, rendered with the model's chat template."""
     template = tokenizer.config.get("chat_template")
     if not isinstance(template, str):
         raise UserError(
@@ -62,10 +73,10 @@ def tokenize_conversations(documents: Sequence[Document], tokenizer: Tokenizer) 
 def save_conversation(
     path: Path, messages: Sequence[Mapping[str, str]], earlier: str | None = None
 ) -> tuple[str, int]:
-    """Save a conversation as the last line of a file, or in place of its earlier line; return the path and
-    line number.
+    """Save a conversation as the last line of a file, or in place of its earlier line; return the line and
+    its number.
 
-    Existing lines are kept, and must be conversations.
+    All other lines are kept, and must be conversations.
     """
     there = read_own_text(path, "conversations", LARGEST_FILE) if path.exists() else ""
     lines = there.removesuffix("\n").split("\n") if there else []
@@ -112,14 +123,14 @@ def _read_messages(line: str) -> list[dict[str, str]]:
     try:
         found = json.loads(line)
     except (ValueError, RecursionError):
-        raise UserError(f"this is not JSON; {expected}") from None
+        raise UserError(f"this is not valid JSON; {expected}") from None
     if not isinstance(found, dict) or "messages" not in found:
         raise UserError(f"there are no messages; {expected}")
     return check_messages(found["messages"])
 
 
 def _parse(line: str, specials: Sequence[str]) -> list[dict[str, str]]:
-    """The messages of a line that has something to learn from."""
+    """The messages of a line; raises an error if it cannot be used for training."""
     messages = _read_messages(line)
     if all(message["role"] != "assistant" for message in messages):
         raise UserError("the assistant says nothing, so there is nothing to learn: remove this line")

@@ -13,17 +13,17 @@ from typing import BinaryIO
 from clearhead.errors import UserError
 from clearhead.text.sources import Source, find, show
 
-# Our tokenizers never join a character to the white space after it, and look no further ahead than the end of that
-# white space. So the text can be split where white space begins. (\S is stricter than the
-# tokenizers' own class; the four characters after it are white space to both.)
+# Our tokenizers never join a character to the whitespace after it, and look no further ahead than the end of that
+# whitespace. So the text can be split where whitespace begins. (\S is stricter than the
+# tokenizers' own class; the four characters after it are whitespace to both.)
 _CUT = re.compile(r"\S(?=[ \t\r\n])")
 _LAST_CUT = re.compile(r".*\S(?=[ \t\r\n])", re.DOTALL)
 
-PIECE = 2**20  # characters; without white space for this long, the text is split anywhere
+PIECE = 2**20  # characters; without whitespace for this long, the text is split anywhere
 
 # A share of a text is taken in chunks of this many characters.
 STRETCH = 2**16
-_GOLDEN = (5**0.5 - 1) / 2  # its multiples are evenly distributed between 0 and 1, however many are taken
+_GOLDEN = (5**0.5 - 1) / 2  # the fractional parts of its multiples are evenly spread, however many are taken
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Document:
         return cls(name, lambda: [text])
 
     def pieces(self) -> Iterator[str]:
-        """The text in pieces, split so that their ids together are the ids of the whole."""
+        """The text in pieces, split so that their ids, concatenated, are the ids of the whole."""
         held, empty = "", True
         for text in self.read():
             held += text

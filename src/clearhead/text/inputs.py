@@ -1,4 +1,4 @@
-"""Text arguments: a string, token ids, or several of them."""
+"""Text arguments: a string, token ids, or a list of either."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from clearhead.text.tokenizer import Tokenizer
 def encode_text(
     given: str | Sequence[int] | Tensor, tokenizer: Tokenizer, n_vocab: int, what: str = "text"
 ) -> list[int]:
-    """The ids of a text, including the start token. `n_vocab`: the model may have more ids than the tokenizer."""
+    """The ids of a text, including the start token. `n_vocab` is the model's, which may exceed the tokenizer's."""
     text = _listed(given)
     if _are_ids(text):
         check_ids(text, n_vocab)
@@ -35,7 +35,7 @@ def encode_prompt(prompt: str | Sequence[int] | None, tokenizer: Tokenizer, n_vo
 
 
 def split_texts(given: Any) -> tuple[list[Any], bool]:
-    """The texts, each a string or a list of ids, and whether it is a single one."""
+    """The texts, each a string or a list of ids, and whether a single text was given."""
     if isinstance(given, str):
         return [given], True
     listed = _listed(given)

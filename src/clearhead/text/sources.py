@@ -1,4 +1,4 @@
-"""Sources: the files that the user's arguments name, and their bytes, decompressed, readable repeatedly."""
+"""Sources: the files that the user's arguments name, read as bytes, repeatedly, and decompressed if necessary."""
 
 import glob
 import gzip

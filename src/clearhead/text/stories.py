@@ -1,4 +1,4 @@
-"""A tiny English: a seeded grammar that writes stories and knows the antecedent of every pronoun.
+"""A tiny subset of English: a seeded grammar that writes stories and knows the antecedent of every pronoun.
 
 A plot expands into sentence templates, and a cast of words, drawn once per story, fills their slots. A slot
 is written `{thing}`, `{a thing}` with its article, or `{hero.his}` for a pronoun that refers to the hero
@@ -246,7 +246,7 @@ class Story:
 
 
 def story(seed: int, number: int) -> Story:
-    """Write the number-th story of this seed."""
+    """Write the number-th story for this seed."""
     random = Random(f"{seed} {number}")  # noqa: S311
     cast: Kind = {
         slot: (choose(words, random),)
@@ -273,12 +273,12 @@ def story(seed: int, number: int) -> Story:
 
 
 def stories(seed: int = 0) -> Iterator[Story]:
-    """Write stories of this seed endlessly."""
+    """Write an endless series of stories for this seed."""
     return (story(seed, number) for number in count())
 
 
 def sentences(text: str) -> list[str]:
-    """Split text into sentences; speech belongs to the sentence that quotes it, and a line break ends one."""
+    """Split text into sentences; speech belongs to the sentence that quotes it, and a line break ends a sentence."""
     return [sentence for line in text.splitlines() for sentence in _split_line(line)]
 
 

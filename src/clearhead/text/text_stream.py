@@ -4,16 +4,16 @@ from clearhead.text.tokenizer import Tokenizer
 
 
 class TextStream:
-    """Ids to text, piece by piece, holding back what may be an incomplete character.
+    """Decodes ids to text, piece by piece, holding back what may be an incomplete character.
 
-    All pieces together are `decode` of all ids. (Except for invalid UTF-8 with decoders that then discard the
-    whole run of bytes, as SentencePiece's byte fallback does.) With `continues`, the ids continue a text:
-    some decoders drop the space of whatever comes first.
+    All pieces, concatenated, equal `decode` of all ids (except for invalid UTF-8 with decoders that discard
+    the whole run of bytes, as SentencePiece's byte fallback does). With `continues`, the ids continue a text:
+    some decoders drop the space at the start of a text.
     """
 
     # An incomplete character has at most three bytes, shown as at most three U+FFFD.
     _HOLD = 3
-    # Even for invalid bytes, this many tokens always contain the last three U+FFFD, of three bytes each.
+    # Even for invalid bytes, this many tokens always cover the last three U+FFFD, each standing for up to three bytes.
     _KEEP = 16
 
     def __init__(self, tokenizer: Tokenizer, continues: bool = False) -> None:
@@ -40,15 +40,13 @@ class TextStream:
         return piece
 
     def close(self) -> str:
-        """What was held back."""
+        """The text that was held back."""
         piece = self._tokenizer.decode(self._ids)[self._shown :]
         self._ids, self._shown = [], 0
         return piece
 
     def _go_on(self) -> None:
-        """Drop the ids that were shown, except for a letter in their place: what follows is not the start of a
-        text.
-        """
+        """Replace the ids that were shown with a single letter, since what follows is not the start of a text."""
         letter = self._tokenizer.letter
         self._ids = [] if letter is None else [letter]
         self._shown = len(self._tokenizer.decode(self._ids))

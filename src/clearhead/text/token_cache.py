@@ -101,7 +101,7 @@ def _encode(
 
 
 def _texts(documents: Sequence[Document], tokenizer: Tokenizer, share: float) -> Iterator[str | None]:
-    """The documents in short texts, and None at the end of each document that contributes."""
+    """The documents split into short texts, with None after each document that contributes any."""
     for number, document in enumerate(documents):
         taken = False
         for start, stretch in thin(document.pieces(), number, share):
@@ -126,7 +126,7 @@ def _batched(texts: Iterable[str | None]) -> Iterator[list[str | None]]:
 
 
 def _write_shards(blocks: Iterator[NDArray[Any]], folder: Path, dtype: np.dtype[Any], size: int) -> list[int]:
-    """Write the ids to files of `size` each, the last one shorter, and return their lengths."""
+    """Write the ids to files of `size` ids each, the last one possibly shorter, and return their lengths."""
     nothing = np.empty(0, dtype)
     lengths: list[int] = []
     rest = next(blocks, nothing)
@@ -209,7 +209,7 @@ def _temporary(cache: Path) -> Path:
 
 
 def _sweep(cache: Path) -> None:
-    """Remove what dead processes of this machine left behind."""
+    """Remove what dead processes on this machine left behind."""
     for path in cache.iterdir():
         found = _TEMPORARY.fullmatch(path.name)
         if found and found["host"] == socket.gethostname() and not _alive(int(found["pid"])):
@@ -218,7 +218,7 @@ def _sweep(cache: Path) -> None:
 
 def _alive(pid: int) -> bool:
     if os.name == "nt":
-        return True  # on Windows, signal 0 is not a test but a keypress
+        return True  # on Windows, os.kill(pid, 0) sends Ctrl-C instead of checking the process
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -18,7 +18,7 @@ LARGEST_FILE = 2**26  # bytes; the largest published tokenizer.json is about 35 
 
 
 class Tokenizer:
-    """A tokenizer of the `tokenizers` library and its end-of-document token; adds nothing to plain text.
+    """A tokenizer from the `tokenizers` library with its end-of-document token; adds nothing to plain text.
 
     `ends` are further tokens that end a text, such as the end of a turn in a conversation.
     """
@@ -37,7 +37,7 @@ class Tokenizer:
         vocabulary = inner.get_vocab(with_added_tokens=True)
         self.n_vocab = max(vocabulary.values(), default=-1) + 1
         self.end_id = _find_end(vocabulary, config)
-        # Files may name end tokens that their tokenizer lacks, such as that of a larger vocabulary.
+        # Files may name end tokens that their tokenizer lacks, such as those of a larger vocabulary.
         self.end_ids = tuple(dict.fromkeys([self.end_id, *(i for i in ends if 0 <= i < self.n_vocab)]))
         self.mask_id = vocabulary.get(self.special("mask_token") or "")  # the mask token, if there is one
         self.start_ids = self._find_start(vocabulary)  # what the model expects before a text
@@ -51,7 +51,7 @@ class Tokenizer:
     def train(
         cls, kind: str, pieces: Iterable[str], n_vocab: int | None = None, mask: bool = False
     ) -> "Tokenizer":
-        """Train a tokenizer on this text. The last id is the end-of-document token, or a mask token."""
+        """Train a tokenizer on this text. The last id is the end-of-document token or, with `mask`, the mask token."""
         inner = train(kind, pieces, n_vocab, mask)
         config: dict[str, object] = {
             "tokenizer_class": "PreTrainedTokenizerFast",
@@ -156,7 +156,7 @@ class Tokenizer:
         raise UserError(
             f"{where}{text[at]!r} ({code}) at character {start + at} "
             f"is not among the {len(self._characters)} characters of this model's tokenizer: "
-            "remove it, or train with the byte or bpe tokenizer, which know every character",
+            "remove it, or train with the byte or bpe tokenizer, which can encode any character",
             "character_unknown",
             character=text[at],
         )
@@ -170,7 +170,7 @@ class Tokenizer:
 
     @property
     def tokens(self) -> list[str]:
-        """Every token by its id, as spelled in the vocabulary; an id without one is shown as its number."""
+        """Every token by its id, as spelled in the vocabulary; an id without a token is shown as its number."""
         return [self._inner.id_to_token(i) or f"<{i}>" for i in range(self.n_vocab)]
 
     @property
@@ -243,20 +243,22 @@ class Tokenizer:
         return next((i for i, token in plain if token.isascii() and token.isalnum()), None)
 
     def find(self, token: str) -> int:
-        """The id of a token by its text, or of a special one by its name."""
+        """The id of a token by its text, or of a special token by its name."""
         for i in self._silent:
             if self._added[i] == token:
                 return i
         ids = self.encode(token)
         if len(ids) != 1:
-            raise UserError(f"{token!r} is {len(ids)} tokens ({self.pieces(ids)[:9]}): expected one of them")
+            raise UserError(
+                f"{token!r} is {len(ids)} tokens ({self.pieces(ids)[:9]}): expected a single token"
+            )
         return ids[0]
 
 
 @contextmanager
 def _panics() -> Iterator[None]:
-    """Turn failures of the library, such as a pathological regular expression, into one line; they are not
-    Exceptions.
+    """Turn the library's panics, such as on a pathological regular expression, into one-line errors; panics are
+    not Exceptions.
     """
     try:
         yield
@@ -272,7 +274,7 @@ def _panics() -> Iterator[None]:
 
 
 def _default_template(named: list[object]) -> object:
-    """The default one of several named templates."""
+    """The default template among several named ones."""
     found = (each for each in named if isinstance(each, dict) and each.get("name") == "default")
     return next(found, {}).get("template")
 

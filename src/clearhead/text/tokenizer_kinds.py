@@ -13,7 +13,7 @@ DEFAULT_BPE_VOCAB, DEFAULT_WORD_VOCAB = 4096, 8192
 MOST_VOCAB = 2**20
 
 # Byte-level tokens are spelled in printable characters: a printable byte stands for itself,
-# the others follow from U+0100 on (https://github.com/openai/gpt-2, encoder.py).
+# the others are mapped to U+0100 and up (https://github.com/openai/gpt-2, encoder.py).
 _PRINTABLE = (*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100))
 _HIDDEN = (byte for byte in range(256) if byte not in _PRINTABLE)
 BYTE_OF = {chr(byte): byte for byte in _PRINTABLE} | {chr(0x100 + i): byte for i, byte in enumerate(_HIDDEN)}
@@ -22,12 +22,12 @@ BYTE_OF = {chr(byte): byte for byte in _PRINTABLE} | {chr(0x100 + i): byte for i
 def train(
     kind: str, pieces: Iterable[str], n_vocab: int | None = None, mask: bool = False
 ) -> tokenizers.Tokenizer:
-    """Train a tokenizer of this kind. The last id is the end-of-document token, or a mask token."""
+    """Train a tokenizer of this kind. The last id is the end-of-document token or, with `mask`, the mask token."""
     if kind not in KINDS:
-        raise UserError(f"unknown tokenizer {kind!r}: choose one of {', '.join(KINDS)}")
+        raise UserError(f"tokenizer = {kind!r}: expected one of {', '.join(KINDS)}")
     if kind in ("char", "byte") and n_vocab is not None:
         raise UserError(
-            f"a vocabulary of {n_vocab} was given, but only bpe and word have a choice: omit it for {kind}"
+            f"vocab = {n_vocab}: only bpe and word tokenizers let you choose the size; omit it for {kind}"
         )
     if kind == "char":
         inner = _train_char(pieces)
@@ -68,8 +68,8 @@ def _train_char(pieces: Iterable[str]) -> tokenizers.Tokenizer:
         characters.update(piece)
     if not characters:
         raise UserError("the text has no characters: provide some text")
-    # BPE without merges splits into characters, faster than WordLevel after a split. The unknown
-    # token must not be in the vocabulary: so an unknown character is an error in every program that opens
+    # BPE without merges splits into characters, faster than WordLevel after a split. The unknown token is
+    # deliberately not in the vocabulary, so that an unknown character is an error in every program that opens
     # the file; without an unknown token it would be dropped silently.
     vocabulary = {character: i for i, character in enumerate(sorted(characters))}
     inner = tokenizers.Tokenizer(models.BPE(vocab=vocabulary, merges=[], unk_token="<unk>"))  # noqa: S106
@@ -86,7 +86,7 @@ def _check_vocab(n_vocab: int, special: int) -> int:
     if not 256 + special <= n_vocab <= MOST_VOCAB:
         named = "the end token" if special == 1 else "the end and mask tokens"
         raise UserError(
-            f"the vocabulary is {n_vocab}, expected {256 + special} (256 bytes and {named}) to {MOST_VOCAB}"
+            f"vocab = {n_vocab}: expected {256 + special} (256 bytes and {named}) to {MOST_VOCAB}"
         )
     return n_vocab
 

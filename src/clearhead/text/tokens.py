@@ -14,7 +14,7 @@ IGNORED = -100  # marks positions without a target, as in torch's cross entropy
 class Tokens:
     """A read-only array of ids over any number of shards.
 
-    `n_bytes` is the length of the text in bytes of UTF-8, known for a whole text only. `targets` is the array
+    `n_bytes` is the length of the text in bytes of UTF-8, known only for a whole text. `targets` is the array
     itself, or one of the same length with IGNORED at positions that are not targets.
     """
 
@@ -39,7 +39,7 @@ class Tokens:
 
     @classmethod
     def of(cls, ids: NDArray[Any] | Sequence[int], targets: "Tokens | None" = None) -> "Tokens":
-        """Ids in memory."""
+        """Tokens from ids in memory."""
         array = np.asarray(ids, dtype=np.int64) if not isinstance(ids, np.ndarray) else ids
         assert array.ndim == 1, f"ids have shape {array.shape}, expected one dimension"
         return cls([array], 0, len(array), targets=targets)

@@ -1,4 +1,4 @@
-"""The words of a text, and the text as word numbers: on disk, so it may exceed memory."""
+"""The words of a text, and the text as word numbers, stored on disk so that it may exceed memory."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _WORDS_AND_GAPS = re.compile(f"{_WORD}|{_GAP}")
 
 END = -1  # separates passages: at blank lines, and at the end of a document
 
-MOST_COUNTED = 5_000_000  # different words kept at a time; beyond this the rarest so far are dropped
+MOST_COUNTED = 5_000_000  # distinct words kept at a time; beyond this the rarest so far are dropped
 _BLOCK = 2**20  # numbers rewritten at a time
 
 
@@ -44,16 +44,16 @@ class WordCorpus:
     """A text as word numbers, 0 for the most frequent word; rare words are left out."""
 
     words: list[str]
-    counts: NDArray[np.int64]  # how often each occurs
+    counts: NDArray[np.int64]  # occurrences of each word
     ids: NDArray[np.int32]  # the text, with END between passages
 
     @classmethod
     def read(cls, documents: Iterable[Document], min_count: int = 1) -> WordCorpus:
-        """Read documents once, a piece at a time; their numbers are in a file that is deleted with the corpus."""
+        """Read documents once, a piece at a time; the numbers are stored in a file deleted with the corpus."""
         folder, tally = Path(tempfile.gettempdir()), _Tally()
         with (
             disk_errors(folder, "the words of the text are stored there during training"),
-            tempfile.TemporaryFile(prefix="clearhead-") as file,  # it stays available as a mapping
+            tempfile.TemporaryFile(prefix="clearhead-") as file,  # stays available as a memory map
         ):
             for document in documents:
                 for piece in document.pieces():
@@ -84,7 +84,7 @@ class _Tally:
         return ids
 
     def _forget(self) -> None:
-        """As in word2vec: a word that appears again after this gets a new number and count."""
+        """Drop the rarest words, as word2vec does: one that appears again later gets a new number and count."""
         self._floor += 1
         rare = [word for word, i in self.known.items() if i and self.counts[i] <= self._floor]
         for word in rare:
@@ -101,7 +101,7 @@ def _in_order(file: IO[bytes], tally: _Tally, min_count: int) -> WordCorpus:
     known.sort(key=lambda pair: (-tally.counts[pair[1]], pair[0]))
     if not known:
         raise UserError(
-            f"no word occurs {min_count} times in the text: provide more text, or a lower min_count"
+            f"no word occurs {min_count} times in the text: provide more text, or a lower `min_count`"
         )
     left_out = END - 1
     anew = np.full(tally.given, left_out, np.int32)

@@ -24,9 +24,9 @@ class Evaluation:
     """The loss of a model on a text."""
 
     loss: float  # mean cross-entropy per token, in nats
-    tokens: int  # each counted once; for a bidirectional model, the masked ones
+    tokens: int  # in the text, each counted once
     bytes: int
-    both_ways: bool = False
+    bidirectional: bool = False
     replies: bool = False  # in conversations, only the tokens of the assistant's replies count
 
     @property
@@ -36,7 +36,9 @@ class Evaluation:
     @property
     def bits_per_byte(self) -> float | None:
         """Comparable across tokenizers, unlike the loss per token. None for masked tokens and replies."""
-        return None if self.both_ways or self.replies else self.loss * self.tokens / math.log(2) / self.bytes
+        return (
+            None if self.bidirectional or self.replies else self.loss * self.tokens / math.log(2) / self.bytes
+        )
 
 
 def evaluate_texts(
@@ -60,13 +62,13 @@ def evaluate_texts(
         else:
             tokens = tokenize(texts, tokenizer, Path(cache))
             assert tokens.n_bytes is not None
-            targets, n_bytes = tokens.part(1), tokens.n_bytes  # the input starts with the first end token
+            targets, n_bytes = tokens.part(1), tokens.n_bytes  # the first end token is not a target
             counted = len(targets)
         before = tokenizer.start_ids[-1] if tokenizer.start_ids else tokenizer.end_id
         rows = min(batch_size, config.n_row) if isinstance(config, NGramConfig) else batch_size
         windows = windows_for_evaluation(targets, config.n_context, rows, before, blanks)
         loss = evaluate(network, _reporting(windows, len(targets), report))
-        return Evaluation(loss, counted, n_bytes, both_ways=blanks is not None, replies=replies)
+        return Evaluation(loss, counted, n_bytes, bidirectional=blanks is not None, replies=replies)
 
 
 def _reporting(windows: Iterator[Batch], total: int, report: Callable[[int, int], object]) -> Iterator[Batch]:

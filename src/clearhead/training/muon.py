@@ -1,9 +1,9 @@
 """Muon: momentum whose update matrices are orthogonalized; optionally NorMuon, which also normalizes rows.
 
-Keller Jordan's optimizer. Matrices of one shape are processed as a batch, where torch.optim.Muon works on one
+Keller Jordan's optimizer. Matrices of one shape are processed as a batch, whereas torch.optim.Muon works on one
 at a time. Newton-Schulz runs in bfloat16 on CUDA, where float32 products are ten times slower, and in float32
-elsewhere, since many CPUs only emulate bfloat16. NorMuon divides each row of an update by a running average
-of its norm and keeps the norm of the whole.
+elsewhere, since many CPUs only emulate bfloat16. NorMuon divides each row of an update by its running RMS
+and preserves the norm of the whole update.
 """
 
 from __future__ import annotations
@@ -76,10 +76,10 @@ def initial_state(matrix: Tensor, normalize_rows: bool) -> dict[str, Tensor]:
 
 
 def orthogonalize(matrices: Tensor, steps: int) -> Tensor:
-    """Push all singular values towards 1 by Newton-Schulz steps: N rows columns, rows ≤ columns."""
+    """Push all singular values toward 1 by Newton-Schulz steps: N rows columns, rows ≤ columns."""
     x = matrices / (matrices.norm(dim=(1, 2), keepdim=True) + 1e-7)
     for _ in range(steps):
-        # The coefficients of a·x + b·x³ + c·x⁵ that climb fastest from near 0 and stay near 1.
+        # With these coefficients, a·x + b·x³ + c·x⁵ rises fast from near 0 and stays near 1.
         # On the CPU the kernel for transposed matrices is a third slower.
         square = x @ (x.mT if x.is_cuda else x.mT.contiguous())
         x = torch.baddbmm(x, torch.baddbmm(square, square, square, beta=-4.775, alpha=2.0315), x, beta=3.4445)
@@ -87,7 +87,7 @@ def orthogonalize(matrices: Tensor, steps: int) -> Tensor:
 
 
 def normalize_update_rows(updates: Tensor, squares: list[Tensor], dim: int) -> Tensor:
-    """Divide each row by the root of its running mean square, and keep the norm of each matrix.
+    """Divide each row by the root of its running mean square, and preserve the norm of each matrix.
 
     Rows extend along `dim`. Updates `squares`, the running mean squares, in place.
     """
@@ -104,7 +104,7 @@ def _is_tall(matrix: Tensor) -> bool:
 
 
 def _by_shape(matrices: list[Tensor]) -> Iterable[list[Tensor]]:
-    """Matrices with a gradient, grouped by shape, transposed or not."""
+    """Matrices with a gradient, grouped by shape; a shape and its transpose count as the same."""
     shapes: dict[tuple[int, ...], list[Tensor]] = {}
     for matrix in matrices:
         if matrix.grad is not None:

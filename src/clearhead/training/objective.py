@@ -64,8 +64,8 @@ def _own_windows(
 ) -> Iterator[tuple[np.ndarray, np.ndarray, bool]]:
     """Each rank takes every `world_size`-th window; the third item says whether it counts.
 
-    Sharded ranks must run the network equally often, so at the end ranks without a window repeat the last
-    one.
+    Sharded ranks must all run the network the same number of times, so at the end ranks without a window repeat
+    the last one.
     """
     pending: list[tuple[np.ndarray, np.ndarray]] = []
     for window in windows:

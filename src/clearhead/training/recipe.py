@@ -19,7 +19,7 @@ SCHEDULES = ("linear", "cosine")
 
 @dataclass(frozen=True)
 class Recipe:
-    """Counts are optimizer steps. With gradient accumulation, a batch is processed in several parts."""
+    """Steps are optimizer steps. With gradient accumulation, a batch is processed in several parts."""
 
     steps: int
     batch_size: int
@@ -31,7 +31,7 @@ class Recipe:
     momentum: float = 0.95  # of Muon
     normalize_rows: bool = False  # NorMuon: equalize the row norms of Muon's updates
     beta2: float = 0.95  # AdamW's decay rate of squared gradients
-    weight_decay: float = 0.1  # of matrices; vectors do not decay
+    weight_decay: float = 0.1  # for matrices only; vectors are not decayed
     decay_embeddings: bool = False
     token_noise: float = 0.0  # fraction of input tokens replaced with random ones
     warmup: int = 20  # steps
@@ -39,7 +39,7 @@ class Recipe:
     final_lr_scale: float = 0.0  # learning-rate multiplier at the end
     clip: float = 1.0  # gradient norm
     bfloat16: bool = False
-    compiled: bool = False  # compile the blocks (CUDA only; takes seconds once)
+    compiled: bool = False  # compile the blocks (CUDA only; takes several seconds once)
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -48,8 +48,8 @@ class Recipe:
                 raise UserError(f"{name} = {getattr(self, name)}: expected at least 1")
         if self.batch_size % self.accumulation != 0:
             raise UserError(
-                f"batch = {self.batch_size} cannot be split into {self.accumulation} equal parts: "
-                "accumulation must divide the batch"
+                f"a batch of {self.batch_size} cannot be split into {self.accumulation} equal parts: "
+                "`accumulation` must divide `batch`"
             )
         for name, known in (("name", RECIPES), ("optimizer", OPTIMIZERS), ("schedule", SCHEDULES)):
             if getattr(self, name) not in known:

@@ -1,7 +1,7 @@
 """One training step on the device: forward and backward over a batch, then the optimizer update.
 
-On CUDA both are captured as CUDA graphs, whose inputs (batch, loss weight, learning rates) keep their
-addresses. Between the two the CPU checks once per step whether loss and gradient norm are finite.
+On CUDA, a transformer in a single process captures both as CUDA graphs, whose inputs (batch, loss weight, learning
+rates) keep their addresses. Between the two, the CPU checks once per step whether loss and gradient norm are finite.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class TrainingStep:
         n_targets = self.group.sum(count_targets(batch[1].numpy()))
         self.set_up(batch)
         with self._running():
-            # Averaged over ranks, this yields the sum over all rows with equal weight per target.
+            # Averaged over ranks, the weighted losses yield the mean over all targets of the batch.
             self.weight.fill_(self.group.world_size / max(1, n_targets))
             torch.manual_seed(seed)
             if self.replay is None:

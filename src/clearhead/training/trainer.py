@@ -17,7 +17,7 @@ from clearhead.text.batches import Batches
 from clearhead.training.recipe import Recipe, initialize_states, make_optimizers
 from clearhead.training.step import TrainingStep
 
-DIVERGED = "loss or gradients are no longer finite: lower --learning-rate, or change --seed"
+DIVERGED = "loss or gradients are no longer finite: lower the learning rate, or change the seed"
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class Trainer:
 
     def _forward_backward(self, lr_scale: float) -> tuple[float, float]:
         """Compute this step's gradients; return loss and gradient norm."""
-        # Dropout, like the batch, is a function of (seed, step) alone, and of the rank, whose rows differ.
+        # Dropout, like the batch, depends only on the seed, the step, and the rank, since each rank has its own rows.
         seed = self.recipe.seed * 1_000_003 + self.step + (self.group.rank << 48)
         metrics = self.training_step.forward_backward(self._take_batch(), seed, lr_scale)
         self._batch = self.step + 1, self._stage(self.step + 1)  # prefetch while the device computes

@@ -100,6 +100,6 @@ def test_damaged_weights_are_rejected_with_a_one_line_error(tmp_path):
 def test_export_to_other_programs_is_rejected(tmp_path):
     model = save(tmp_path / "model", "gru")
     for name in ("x", "x.gguf"):
-        with pytest.raises(UserError, match="no other program has an architecture for this gru"):
+        with pytest.raises(UserError, match="this gru cannot be exported: no architecture outside Clearhead"):
             model.export(tmp_path / name)
         assert not (tmp_path / name).exists()

@@ -10,7 +10,7 @@ BYTE = Tokenizer.train("byte", [])
 
 
 def named(*names: str, ends: tuple[int, ...] = ()) -> Tokenizer:
-    """Return a byte tokenizer with special tokens of these names, from id 257 on."""
+    """Return a byte tokenizer with special tokens of these names, starting at id 257."""
     made = Tokenizer.train("byte", [])
     made._inner.add_special_tokens(list(names))
     return Tokenizer(made._inner, made.config, ends)

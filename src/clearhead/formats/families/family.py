@@ -1,4 +1,4 @@
-"""A family: an architecture's names of settings and tensors, and which of our configs it can express."""
+"""A family: an architecture's names for settings and tensors, and which of our configs it can express."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Named = dict[str, Tensor]
 class Family:
     """`write_*` convert ours to theirs, `read_*` theirs to ours. Our tensor names are `Transformer`'s.
 
-    A config is a transformer's, except in our own family. Some files omit the `prefix` of names.
+    A config is a transformer's, except in our own family. Some files omit `prefix` from the names.
     """
 
     model_type: str
@@ -35,7 +35,7 @@ class Family:
 def renaming(
     ends: dict[str, str], block: dict[str, str]
 ) -> tuple[Callable[[Tensors, Config], Named], Callable[[Tensors, Config], Named]]:
-    """`write_tensors` and `read_tensors` of a family that only renames: ours to theirs, {i} the block."""
+    """`write_tensors` and `read_tensors` of a family that only renames: our names to theirs, where {i} is the block."""
 
     def names(config: Config) -> dict[str, str]:
         inside = {
@@ -100,7 +100,7 @@ def read_rotary(settings: dict[str, Any], base: float = 10_000.0) -> dict[str, A
 
 
 def write_rotary(config: Config) -> dict[str, Any]:
-    """The same, for older and newer readers."""
+    """The reverse of `read_rotary`, for older and newer readers."""
     scaling, rope = config.rope_scaling, {"rope_type": "default", "rope_theta": config.rotary_base}
     if scaling is None:
         return {"rope_theta": config.rotary_base, "rope_parameters": rope}
@@ -115,7 +115,7 @@ def write_rotary(config: Config) -> dict[str, Any]:
 
 
 def read_local(settings: dict[str, Any], otherwise: Callable[[int], bool]) -> dict[str, Any]:
-    """Window and local blocks, from `layer_types` or else from a rule."""
+    """The window and the local blocks, from `layer_types` or, if that is missing, by a rule."""
     n_block, kinds = need(settings, "num_hidden_layers"), settings.get("layer_types")
     window = settings.get("sliding_window")
     if type(n_block) is not int or n_block > MOST_BLOCKS or window is None:

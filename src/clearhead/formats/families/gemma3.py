@@ -61,7 +61,7 @@ def write_config(config: Config) -> dict[str, Any]:
         "hidden_activation": "gelu_pytorch_tanh",
         "query_pre_attn_scalar": config.d_k,
         **write_local(config),
-        # A file must name a window even if no block is local.
+        # A file must specify a window even if no block is local.
         "sliding_window": config.window or config.n_context,
         "attention_bias": config.qkv_bias,
         "attn_logit_softcapping": None,

@@ -1,4 +1,4 @@
-"""GPT-2, which expresses the presets `gpt2` and, with ReLU, `lecture`. Its matrices are stored [in, out]."""
+"""GPT-2, which can express the presets `gpt2` and, with ReLU, `lecture`. Its matrices are stored [in, out]."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def read_config(settings: dict[str, Any]) -> Config:
     if not whole or type(share) not in (int, float) or not 0 <= share <= 1:
         raise UserError(
             f"rotary_pct = {share!r}, hidden_size = {width!r} and num_attention_heads = {heads!r} "
-            "in config.json: expected a share from 0 to 1, and integers"
+            "in config.json: expected a fraction from 0 to 1, and integers"
         )
     bias = settings.get("attention_bias", True)
     return Config.from_json(

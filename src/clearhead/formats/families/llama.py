@@ -34,7 +34,7 @@ BLOCK = {
 
 
 def is_plain(config: Config) -> bool:
-    """What all of them have in common."""
+    """Whether a config has what Llama and its descendants have in common."""
     return (
         config.norm == "rms"
         and config.position == "rotary"

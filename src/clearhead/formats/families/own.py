@@ -1,4 +1,4 @@
-"""Our own family, for networks that no existing architecture computes: our own names, read only by Clearhead."""
+"""Our own family, for networks that no other architecture can express. Only Clearhead reads its names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Qwen3, which expresses the preset `modern`: a Llama with norms on queries and keys."""
+"""Qwen3, which can express the preset `modern`: a Llama with norms on queries and keys."""
 
 from __future__ import annotations
 

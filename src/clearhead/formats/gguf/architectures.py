@@ -21,9 +21,9 @@ from clearhead.model.position import scale_frequencies
 
 FREQUENCIES = "rope_freqs.weight"
 GEMMA_PATTERN = 6  # every sixth block is global
-GEMMA_27B_BLOCKS = 62  # by which llama.cpp recognizes the one Gemma that divides its scores differently
+GEMMA_27B_BLOCKS = 62  # llama.cpp recognizes by this count the one Gemma that scales its scores differently
 
-# GGUF's settings (after the architecture's name) and config.json's.
+# The names of settings in GGUF (after the architecture's name) and in config.json.
 LLAMA = {
     "context_length": "max_position_embeddings",
     "embedding_length": "hidden_size",
@@ -64,7 +64,7 @@ OTHERS = {
     "rope.freq_base_swa",
 }
 
-SEES_ALL = "all its blocks are global, some of this model are local"
+SEES_ALL = "all its blocks are global, but some blocks of this model are local"
 TRANSPOSED = ("c_attn.weight", "c_proj.weight", "c_fc.weight")
 
 Turn = Callable[[str, Tensor, Config], Tensor]
@@ -142,14 +142,16 @@ def read_settings(kind: str, values: dict[str, Any], shapes: Mapping[str, tuple[
     settings = {theirs: values[ours] for ours, theirs in ARCHITECTURES[kind].keys.items() if ours in values}
     for name in OTHERS & values.keys():
         if not isinstance(values[name], int | float | str):
-            raise UserError(f"its setting {name} has type {type(values[name]).__name__}, expected one value")
+            raise UserError(
+                f"its setting {name} has type {type(values[name]).__name__}, expected a single value"
+            )
     for name, value in settings.items():
         if not isinstance(value, int | float):
-            raise UserError(f"its setting {name} has type {type(value).__name__}, expected one number")
+            raise UserError(f"its setting {name} has type {type(value).__name__}, expected a single number")
         if isinstance(value, float):
             with np.errstate(
                 over="ignore"
-            ):  # values beyond float32 become infinite, and are rejected as such
+            ):  # values beyond float32's range become infinite, and the config rejects them
                 settings[name] = float(str(np.float32(value)))  # 1e-6, which a file stores as 9.99999997e-07
     if "token_embd.weight" not in shapes:
         raise UserError("it has no token_embd.weight; is it a language model?")
@@ -183,7 +185,7 @@ def read_settings(kind: str, values: dict[str, Any], shapes: Mapping[str, tuple[
 
 
 def write_settings(kind: str, config: Config) -> dict[str, Any]:
-    """The reverse: the settings of a file for this model. What it cannot express is an error."""
+    """The reverse of `read_settings`: a file's settings for this model."""
     architecture = ARCHITECTURES[kind]
     theirs = architecture.family.write_config(config)
     values = {ours: theirs[name] for ours, name in architecture.keys.items()}
@@ -205,22 +207,24 @@ def write_settings(kind: str, config: Config) -> dict[str, Any]:
 
 
 def find_architecture(config: Config) -> str:
-    """The architecture under which llama.cpp computes this model as we do, or the reason why there is none."""
+    """The architecture with which llama.cpp computes this model as we do. Raises an error if there is none."""
     for kind, architecture in ARCHITECTURES.items():
         if architecture.family.holds(config):
             if reason := _difference(kind, config):
-                raise UserError(f"llama.cpp would compute a different model: {reason}; export to huggingface")
+                raise UserError(
+                    f"llama.cpp would compute this model differently: {reason}; export to huggingface"
+                )
             return kind
     if config.local_blocks and config.feedforward == "swiglu":
-        raise UserError(f"llama.cpp would compute a different model: {SEES_ALL}; export to huggingface")
+        raise UserError(f"llama.cpp would compute this model differently: {SEES_ALL}; export to huggingface")
     raise UserError("llama.cpp has no architecture that computes this model; export to huggingface")
 
 
 def _difference(kind: str, config: Config) -> str | None:
-    """What llama.cpp would compute differently, whatever the file says."""
+    """What llama.cpp would compute differently, regardless of the settings in the file."""
     usual = {"gpt2": "gelu_tanh", "gptneox": "gelu"}.get(kind, config.feedforward)
     if config.feedforward != usual:
-        return f"its {kind} has {usual} in the feed-forward, this model {config.feedforward}"
+        return f"its {kind} uses {usual} in the feed-forward, this model uses {config.feedforward}"
     if kind == "gptneox" and config.rope_scaling is not None:
         return "its gptneox has no RoPE scaling"
     scaling = config.rope_scaling
@@ -249,7 +253,7 @@ def write_frequencies(config: Config) -> Tensor | None:
 
 
 def read_frequencies(factors: Tensor, config: Config, context: object) -> RopeScaling:
-    """Back from that tensor to its few parameters."""
+    """Recover the few scaling parameters from that tensor."""
     if factors.shape != (config.rotary_dim // 2,) or type(context) is not int:
         raise UserError(f"its {FREQUENCIES} does not fit its heads")
     scaling = RopeScaling("llama3", float(factors.max()), original_context=context)

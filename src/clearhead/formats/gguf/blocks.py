@@ -48,7 +48,7 @@ def _nibbles(packed: Tensor) -> Tensor:
 
 
 def _fifth_bits(packed: Tensor) -> Tensor:
-    """The 32 bits of four bytes [n, 4], each with its value of 16, [n, 32]."""
+    """Four bytes [n, 4] to their 32 bits [n, 32], each shifted left by four."""
     places = torch.arange(8, dtype=torch.uint8)
     return ((packed[:, :, None] >> places & 1) << 4).view(-1, 32)
 
@@ -76,12 +76,12 @@ def _q8_0(blocks: Tensor, out: Tensor) -> None:
 
 
 def _scales_and_minima(blocks: Tensor) -> tuple[Tensor, Tensor]:
-    """Scales and minima of the eight parts of a Q4_K or Q5_K block, [n, 4, 2, 1] each: six bits times the
-    block's scale.
+    """Scales and minima of the eight parts of a Q4_K or Q5_K block, [n, 4, 2, 1] each: six-bit
+    integers times one of the block's two scales.
 
-    They occupy twelve bytes: scales 0 to 3 and minima 0 to 3 the low six bits of the first eight; scales and
-    minima 4 to 7 have their low four bits in the last four bytes, and the two high ones on top of the first
-    eight.
+    They occupy twelve bytes. Scales 0 to 3 and minima 0 to 3 are the low six bits of the first eight bytes.
+    Scales and minima 4 to 7 have their low four bits in the last four bytes, and their two high bits in the
+    high bits of the first eight.
     """
     scales, minima, both = blocks[:, 4:8], blocks[:, 8:12], blocks[:, 12:16]
     all_scales = torch.cat((scales & 63, both & 15 | scales >> 2 & 48), dim=1)
@@ -103,7 +103,7 @@ def _q4_k(blocks: Tensor, out: Tensor) -> None:
 
 def _q5_k(blocks: Tensor, out: Tensor) -> None:
     scales, minima = _scales_and_minima(blocks)
-    fifth = blocks[:, 16:48]  # bit i of byte j belongs to number j of part i
+    fifth = blocks[:, 16:48]  # bit i of byte j belongs to weight j of sub-block i
     packed = blocks[:, 48:].view(-1, 4, 32)
     numbers = out.view(-1, 4, 2, 32)
     for pair in range(4):

@@ -1,4 +1,4 @@
-"""The tokens that end a text in GGUF metadata: the end of a document, a turn, a message."""
+"""The tokens in GGUF metadata that end a text: the end of a document, a turn or a message."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def read_ends(metadata: Mapping[str, Any], added: Mapping[str, int], n_token: in
 
 
 def write_ends(end_ids: Sequence[int], added: Mapping[str, int]) -> dict[str, int]:
-    """The first one has its own key. Of the others, those recognized by name go without one first."""
+    """Keys for all end tokens but the first, which has its own. Those recognized by name may go without."""
     known = {added[name] for name in NAMES if name in added}
     ends = sorted(end_ids[1:], key=lambda i: i in known)
     if len(set(ends) - known) > len(KEYS):

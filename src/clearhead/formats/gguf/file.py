@@ -63,7 +63,7 @@ class GGUFFile:
         self._close()
 
     def read(self, name: str, dtype: torch.dtype = torch.float32) -> Tensor:
-        """Read a tensor, dequantizing it in chunks so that memory peaks little above the size of the result."""
+        """Read a tensor, dequantizing it in chunks so that peak memory is little more than the size of the result."""
         info = self.tensors.get(name)
         if info is None:
             raise UserError(f"{self.path} has no tensor {shown(name)}; is it a model of the right kind?")

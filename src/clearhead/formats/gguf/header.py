@@ -1,7 +1,7 @@
-"""The header of a GGUF file, parsed as untrusted: its claims are checked before use.
+"""The header of a GGUF file, parsed as untrusted input: its claims are checked before use.
 
-It contains magic, version and counts; metadata as keys and values; and for each tensor its name, shape, type
-and offset. The tensors' bytes follow, each at a multiple of the alignment. Numbers are little-endian;
+It contains the magic number, version and counts; metadata as keys and values; and for each tensor its name,
+shape, type and offset. The tensors' bytes follow, each at a multiple of the alignment. Numbers are little-endian;
 dimensions are listed innermost first (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md).
 """
 
@@ -29,7 +29,7 @@ LARGEST_HEADER = 2**25  # bytes
 LONGEST_STRING = 2**20  # bytes
 LONGEST_NAME = 2**10  # bytes
 MOST_STRINGS = 2**20  # in all arrays together
-MOST_ENTRIES = 2**16  # keys; tensors
+MOST_ENTRIES = 2**16  # limit on the number of keys, and on that of tensors
 LARGEST_ALIGNMENT = 2**16
 DEFAULT_ALIGNMENT = 32
 
@@ -124,12 +124,12 @@ class Header:
         return n_tensor, n_key
 
     def _read_value(self, key: str) -> Any:
-        kind = self._read_int(4, f"the kind of {shown(key)}")
+        kind = self._read_int(4, f"the type of {shown(key)}")
         if kind == _STRING:
             return self._read_string(f"the value of {shown(key)}", LONGEST_STRING)
         if kind != _ARRAY:
             return self._read_scalars(key, kind, 1)[0].item()
-        kind = self._read_int(4, f"the kind of {shown(key)}")
+        kind = self._read_int(4, f"the type of {shown(key)}")
         n = self._read_int(8, f"the length of {shown(key)}")
         if kind == _STRING:
             self.n_string += n
@@ -144,7 +144,7 @@ class Header:
     def _read_scalars(self, key: str, kind: int, n: int) -> np.ndarray[Any, Any]:
         dtype = _SCALARS.get(kind)
         if dtype is None:
-            self._refuse(f"{shown(key)} is a value of kind {kind}, expected one from 0 to 12")
+            self._refuse(f"{shown(key)} has the value type {kind}, expected 0 to 12")
         n_bytes = n * dtype.itemsize
         self._need(n_bytes, f"the value of {shown(key)}")
         values = np.frombuffer(self.data, dtype, n, self.at).copy()
@@ -152,11 +152,11 @@ class Header:
         if kind != _BOOL:
             return values
         if n and values.max() > 1:
-            self._refuse(f"{shown(key)} has the truth value {values.max()}, expected 0 or 1")
+            self._refuse(f"{shown(key)} has the boolean value {values.max()}, expected 0 or 1")
         return values.astype(np.bool_)
 
     def _read_strings(self, key: str, n: int) -> list[str]:
-        """Like `_read_string`, inlined: a vocabulary has about 100,000."""
+        """Like `_read_string`, inlined: a vocabulary has about 100,000 strings."""
         data, at, size, length_at = self.data, self.at, len(self.data), struct.Struct("<Q").unpack_from
         strings: list[str] = []
         # A premature end is reported by the slow path below.
@@ -182,14 +182,14 @@ class Header:
                 f"tensor {shown(name)} has {n_dimension} dimensions, expected at most {MOST_DIMENSIONS}"
             )
         inner_first = [self._read_int(8, f"the shape of tensor {shown(name)}") for _ in range(n_dimension)]
-        kind = self._read_int(4, f"the kind of tensor {shown(name)}")
+        kind = self._read_int(4, f"the type of tensor {shown(name)}")
         offset = self._read_int(8, f"the offset of tensor {shown(name)}")
         return name, tuple(reversed(inner_first)), kind, offset
 
     def _place(self, name: str, shape: tuple[int, ...], number: int, offset: int) -> TensorInfo:
         if number not in KINDS:
             self._refuse(
-                f"tensor {shown(name)} is of kind {number}, which is not known",
+                f"tensor {shown(name)} has the unknown type {number}",
                 "use a file of another type, such as Q8_0 or Q4_K",
             )
         kind, n_block, block_bytes = KINDS[number]
@@ -197,7 +197,9 @@ class Header:
             self._refuse(f"tensor {shown(name)} is {_by(shape)}, expected no dimension of 0")
         row = shape[-1] if shape else 1
         if row % n_block:
-            self._refuse(f"tensor {shown(name)} has rows of {row}, expected a multiple of {kind}'s {n_block}")
+            self._refuse(
+                f"tensor {shown(name)} has rows of {row}, expected a multiple of {kind}'s block size {n_block}"
+            )
         n_bytes = math.prod(shape) // n_block * block_bytes
         if offset + n_bytes > self.size:
             self._refuse(
@@ -231,7 +233,7 @@ class Header:
     def _read_name(self, what: str) -> str:
         name = self._read_string(what, LONGEST_NAME)
         if not name:
-            self._refuse(f"has {what} without characters, expected at least one")
+            self._refuse(f"has {what} of length 0, expected at least 1")
         return name
 
     def _read_string(self, what: str, longest: int) -> str:

@@ -72,7 +72,7 @@ def read_config(file: GGUFFile) -> tuple[str, Config]:
     kind = file.metadata.get("general.architecture")
     if not isinstance(kind, str) or kind not in ARCHITECTURES:
         raise UserError(
-            f"{file.path} contains a {str(kind)[:40]!r}: expected one of {', '.join(ARCHITECTURES)}"
+            f"{file.path} has the architecture {str(kind)[:40]!r}: expected one of {', '.join(ARCHITECTURES)}"
         )
     values = {
         key.removeprefix(f"{kind}."): value

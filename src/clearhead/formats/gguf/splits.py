@@ -1,6 +1,6 @@
 """Pre-tokenization of byte-level tokenizers, by GGUF's names (`tokenizer.ggml.pre`).
 
-A GGUF file contains vocabulary and merges, but only a name for the rest. The meaning of each name is taken
+A GGUF file contains the vocabulary and the merges, but only a name for the rest. The meaning of each name is taken
 from the tokenizer.json of its models, including normalization.
 """
 
@@ -63,7 +63,7 @@ _DIGITS = Split(digits=True)
 _LLAMA = Split(_LLAMA_3, whole_words=True, begins=True)
 _QWEN = Split(_QWEN_2, nfc=True)
 
-# The first name of a type is the one written.
+# The first name of each split is the one written.
 SPLITS = {
     "gpt-2": _GPT_2,
     "default": _GPT_2,

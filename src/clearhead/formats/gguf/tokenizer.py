@@ -25,18 +25,18 @@ from clearhead.text.tokenizer import Tokenizer
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
 KINDS = ("gpt2", "llama")
 
-# In tokenizer_config.json, and in GGUF after "tokenizer.ggml.".
+# Names in tokenizer_config.json, and in GGUF after "tokenizer.ggml.".
 ROLES = {
     "bos_token": "bos_token_id",
     "eos_token": "eos_token_id",
     "unk_token": "unknown_token_id",
     "pad_token": "padding_token_id",
 }
-# Defaults of a file of type "llama".
+# Defaults for files of type "llama".
 LLAMA_ROLES = {"unknown_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
 
 SPACE = "▁"
-# Limits, so that a file cannot exhaust us. The largest published vocabulary has 262,208 tokens of about 1.7
+# Limits, so that a file cannot exhaust memory or time. The largest published vocabulary has 262,208 tokens of about 1.7
 # million characters.
 MOST_TOKENS = 2**18 + 2**16
 MOST_ADDED = 2**15
@@ -65,10 +65,10 @@ def read_tokenizer(metadata: dict[str, Any]) -> Tokenizer:
             inner, usual = _build_pieces(metadata, tokens, types, roles.get("unk_token"))
     except UserError:
         raise
-    except Exception as error:  # the library raises nothing narrower
-        _refuse("tokens", f"make no tokenizer ({' '.join(str(error).split())[:200]})")
+    except Exception as error:  # the library raises nothing more specific
+        _refuse("tokens", f"do not form a tokenizer ({' '.join(str(error).split())[:200]})")
     if inner.get_vocab(with_added_tokens=True) != {token: i for i, token in enumerate(tokens)}:
-        _refuse("tokens", "change their ids when combined, expected non-empty special tokens")
+        _refuse("tokens", "get different ids when combined, expected non-empty special tokens")
     config: dict[str, object] = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         **roles,
@@ -133,7 +133,7 @@ def _write_config(tokenizer: Tokenizer, vocabulary: dict[str, int]) -> dict[str,
             metadata[f"tokenizer.ggml.{key}"] = vocabulary[token]
     begins = config.get("add_bos_token")
     if not isinstance(begins, bool):
-        # A file made elsewhere may say so by its post-processor.
+        # In files made elsewhere, the post-processor may add the start token.
         first = tokenizers.Tokenizer.from_str(tokenizer.to_json()).encode("").ids[:1]
         begins = first == [metadata.get("tokenizer.ggml.bos_token_id")]
     metadata["tokenizer.ggml.add_bos_token"] = begins
@@ -235,9 +235,9 @@ def _build_pieces(
 
 
 def derive_merges(tokens: Sequence[str], types: Sequence[int], scores: Sequence[float]) -> Merges:
-    """Every way to combine a piece from two: the best-scored piece first, then the longest left part.
+    """Every way to form a piece from two others: the highest-scoring piece first, then the longest left part.
 
-    SentencePiece merges the neighbors that form the best-scored piece; a list in this order does the same.
+    SentencePiece merges the neighbors that form the highest-scoring piece; a list in this order does the same.
     User-defined tokens are split off beforehand and never merge.
     """
     pieces = {
@@ -264,7 +264,7 @@ def _read_merges(metadata: dict[str, Any]) -> Merges:
     for i, merge in enumerate(merges):
         left, _, right = merge.partition(" ")
         if not left or not right or " " in right:
-            _refuse("merges", f"has {shown(merge)} at {i}, expected two tokens with a space between")
+            _refuse("merges", f"has {shown(merge)} at {i}, expected two tokens separated by a space")
         pairs.append((left, right))
     return pairs
 
@@ -313,7 +313,7 @@ def _cuts_alike(document: dict[str, Any], name: str) -> bool:
 
 
 def _cut(document: dict[str, Any]) -> tuple[Any, ...]:
-    """Normalizer and pre-tokenizer, without parts that affect offsets only."""
+    """Normalizer and pre-tokenizer, without parts that affect only offsets."""
 
     def plain(part: Any) -> Any:
         if isinstance(part, dict):
@@ -326,10 +326,10 @@ def _cut(document: dict[str, Any]) -> tuple[Any, ...]:
 def _write_pieces(
     document: dict[str, Any], tokens: Sequence[str], types: list[int], merges: Merges
 ) -> dict[str, Any]:
-    """Marks bytes and the unknown token in `types`."""
+    """Return the metadata, and mark bytes and the unknown token in `types`."""
     model = document["model"]
     if not model["byte_fallback"]:
-        _cannot_write("it is neither byte-level nor has a byte fallback")
+        _cannot_write("it is not byte-level and has no byte fallback")
     prefix = _prefix(document)
     unknown = model["unk_token"]
     for i, token in enumerate(tokens):
@@ -341,7 +341,7 @@ def _write_pieces(
     merges = [way for way in merges if pieces.issuperset((*way, "".join(way)))]
     groups = [piece for piece, _ in groupby(left + right for left, right in merges)]
     ranks = {piece: rank for rank, piece in enumerate(groups)}
-    # Single characters come after all merged pieces; other tokens are never scored.
+    # Single characters come after all merged pieces; the scores of other tokens are not used.
     scores = [
         float(-ranks.get(token, len(ranks) + i)) if token in pieces else 0.0 for i, token in enumerate(tokens)
     ]
@@ -361,13 +361,13 @@ def _prefix(document: dict[str, Any]) -> bool:
     prepend = {"type": "Prepend", "prepend": SPACE}
     metaspace = {"type": "Metaspace", "replacement": SPACE, "prepend_scheme": "never", "split": False}
     normalizer, before = _cut(document)
-    # Gemma's file splits at spaces, of which none are left.
+    # Gemma's file splits at spaces, but none are left after normalization.
     idle = before is None or (before["type"] == "Split" and before["pattern"] == {"String": " "})
     if normalizer == {"type": "Sequence", "normalizers": [prepend, replace]} and idle:
         return True
     if (normalizer == replace and idle) or (normalizer is None and before == metaspace):
         return False
-    return _cannot_write("its handling of spaces differs from SentencePiece")
+    return _cannot_write("its handling of spaces differs from SentencePiece's")
 
 
 def _filler(i: int) -> str:
