@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import torch
 from fastapi import APIRouter
 from torch import Tensor
 
@@ -18,6 +19,8 @@ from clearhead.server.errors import APIError
 from clearhead.server.queries import Query, add_query
 from clearhead.server.responses import MODEL_ERRORS
 from clearhead.server.trace_cache import TraceCache, choose_blocks
+
+LENS_ROWS = 64  # rows of logits to compute at once for the logit lens: the vocabulary may be large
 
 
 def make_router(trace_cache: TraceCache) -> APIRouter:
@@ -118,9 +121,10 @@ def lens(body: api.LensRequest, query: Query) -> api.LensResponse:
         )
     token = None if body.token is None else trace.token_id(body.token)
     rows, blocks = list(range(start, stop)), []
-    for block in range(trace.config.n_block):
+    step = max(1, LENS_ROWS // len(rows))
+    for first in range(0, trace.config.n_block, step):
         query.check_connected()
-        blocks.append(_lens_of_block(trace, block, rows, token))
+        blocks += _lens_of_blocks(trace, range(first, min(first + step, trace.config.n_block)), rows, token)
     return api.LensResponse(tokens=blocks)
 
 
@@ -130,16 +134,21 @@ def _log_probabilities(logits: Tensor, token: int) -> list[float]:
     return values
 
 
-def _lens_of_block(trace: Trace, block: int, rows: list[int], token: int | None) -> list[api.LensToken]:
-    stream = trace.read(f"block.{block}.output", rows=rows)
-    probabilities = trace.unembed(stream[None])[0].float().softmax(-1)
-    best = probabilities.max(-1)
-    chosen = [None] * len(rows) if token is None else finite(probabilities[:, token].tolist())
-    texts = trace.token_texts(best.indices.tolist())
-    return [
-        api.LensToken(text=text, probability=finite(p), chosen=c)
-        for text, p, c in zip(texts, best.values.tolist(), chosen, strict=True)
-    ]
+def _lens_of_blocks(
+    trace: Trace, blocks: Iterable[int], rows: list[int], token: int | None
+) -> list[list[api.LensToken]]:
+    streams = torch.stack([trace.read(f"block.{block}.output", rows=rows) for block in blocks])
+    probabilities = trace.unembed(streams).float().softmax(-1)
+    likeliest = probabilities.max(-1)
+    found = []
+    for values, ids, of_block in zip(likeliest.values, likeliest.indices, probabilities, strict=True):
+        chosen = [None] * len(rows) if token is None else finite(of_block[:, token].tolist())
+        texts = trace.token_texts(ids.tolist())
+        lens_tokens = zip(texts, values.tolist(), chosen, strict=True)
+        found.append(
+            [api.LensToken(text=text, probability=finite(p), chosen=c) for text, p, c in lens_tokens]
+        )
+    return found
 
 
 def _head_tokens(readout: LinearReadout, names: Sequence[str], count: int) -> list[api.HeadTokens]:
