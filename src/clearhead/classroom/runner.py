@@ -34,7 +34,7 @@ from clearhead.classroom.answers import decode, plain
 
 END = b"end\n"
 MOST_MESSAGE = 200  # characters of an error
-MAGIC = re.compile(r"^(\s*)[%!?].*$", re.MULTILINE)  # IPython's commands, which plain Python does not know
+MAGIC = re.compile(r"^(\s*)[%!?].*$", re.MULTILINE)  # IPython's commands, which plain Python cannot parse
 OUT_OF_MEMORY = ("not enough memory", "can't allocate memory")  # torch raises a RuntimeError
 POLL_SECONDS, GRACE_SECONDS = 0.02, 1.0
 
@@ -42,7 +42,7 @@ POLL_SECONDS, GRACE_SECONDS = 0.02, 1.0
 def main(handle: int) -> None:
     control = socket.socket(fileno=handle)
     torch.set_num_threads(1)  # a fork has no other threads
-    clearhead.load("stories", "cpu").inspect("Once")  # imports everything before the file system is closed
+    clearhead.load("stories", "cpu").inspect("Once")  # imports everything before file access is restricted
     sandbox.adopt_orphans()
     control.sendall(b"ready\n")
     while True:

@@ -204,7 +204,7 @@ LABS = {
                 Setting("second", "wide", "the word that selects the other", longest=40),
                 Setting("one", "chicken", "the noun selected by the first word", longest=40),
                 Setting("other", "road", "the noun selected by the second word", longest=40),
-                Setting("pronoun", "it", "the word that stands for one of the nouns", longest=40),
+                Setting("pronoun", "it", "the word that refers to one of the nouns", longest=40),
                 Setting("seeds", 3, "pairs of models trained on stories; 0 skips this", 0, 10),
                 Setting("steps", 300, "training steps of each model", 1, 2000),
                 Setting("asked", True, "whether to train on the antecedent too, not only on blanks"),

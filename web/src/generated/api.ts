@@ -2713,7 +2713,7 @@ export interface components {
             edits?: components["schemas"]["EditRequest"][];
             /**
              * Count
-             * @description The number of next tokens.
+             * @description How many of the most likely next tokens to return.
              * @default 10
              */
             count?: number;
