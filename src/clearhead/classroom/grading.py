@@ -42,7 +42,7 @@ class Grade:
 
 @dataclass(frozen=True)
 class StudentGrades:
-    """The grades of one student. `note` tells what is wrong with the submission as a whole."""
+    """The grades of one student. `note` says what is wrong with the submission as a whole."""
 
     student: str
     grades: list[Grade]

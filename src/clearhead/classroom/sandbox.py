@@ -1,7 +1,7 @@
 """Limits on the process that runs a submission, set by the operating system.
 
-`limit` bounds time, memory, file sizes and processes. `confine` (Linux, with Landlock) closes the file system and TCP,
-except for what Python and the model need. `end_children` ends what a submission left behind.
+`limit` bounds time, memory, file sizes and processes. `confine` (Linux, with Landlock) blocks access to files and
+TCP, except for what Python and the model need. `end_children` kills the processes that a submission left behind.
 """
 
 from __future__ import annotations

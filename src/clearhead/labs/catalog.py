@@ -93,7 +93,7 @@ LABS = {
             title="What positions are good for",
             description="A sentence goes through a small transformer, and then once more with its words shuffled. "
             "Attention alone has no notion of order: if every word attends to all words and there are no positions, "
-            "each word gets the same vector wherever it stands, and the sentence is a bag of words. The weights are "
+            "each word gets the same vector wherever it occurs, and the sentence is a bag of words. The weights are "
             "random, but no training could change that. With positions, the vectors change. In a causal model "
             "they change even without positions, because a word attends only to itself and to the words before "
             "it, and shuffling changes which words those are.",

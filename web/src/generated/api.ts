@@ -2263,7 +2263,7 @@ export interface components {
             preset: string | null;
             /**
              * Texts
-             * @description The names of its texts, as far as they are known.
+             * @description The names of its texts, if they are known.
              * @default []
              */
             texts: string[];
