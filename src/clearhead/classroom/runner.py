@@ -1,7 +1,7 @@
 """The process that runs submissions, each in a fork of its own with limits. It knows no tests and no expected values.
 
-It imports torch and the model once. Then it takes orders on a control socket: the limits of a fork as JSON, together
-with two pipes. The fork reads requests from the first pipe as lines of JSON, and answers on the second:
+It imports torch and the model once. Then it accepts commands on a control socket: the limits of a fork as JSON,
+together with two pipes. The fork reads requests from the first pipe as lines of JSON, and answers on the second:
 
     {"run": "code"}                        execute code
     {"value": "name"}                      the value of a variable
@@ -85,7 +85,7 @@ def serve(settings: dict[str, Any], requests: int, answers: int) -> None:
     """Answer requests until the pipe is closed."""
     lines, replies = os.fdopen(requests, encoding="utf-8"), os.fdopen(answers, "wb")
     null = os.open(os.devnull, os.O_RDWR)
-    for handle in (0, 1, 2):  # a submission reads nothing, and prints to nowhere
+    for handle in (0, 1, 2):  # a submission's input is empty, and its output is discarded
         os.dup2(null, handle)
     own = Path(settings["folder"])
     os.chdir(own)

@@ -75,15 +75,15 @@ LABS = {
         Lab(
             name="matrix",
             title="One head, as loops and as matrices",
-            description="The same head twice: token by token in loops, as one would explain it, and as five matrix "
-            "products, as one computes it: three projections, queries times keys, and weights times values. "
+            description="The same head twice: token by token in loops, the way it is explained, and as five matrix "
+            "products, the way it is computed: three projections, queries times keys, and weights times values. "
             "The numbers agree up to rounding; the time does not, and the gap grows with the number of tokens.",
             question="How much longer do the loops take for twice as many tokens, and how much "
             "longer do the matrices take? Why?",
             settings=(
                 Setting("longest", 64, "largest number of tokens", 2, 256),
                 Setting("width", 32, "features of each token, and of the head", 1, 256),
-                Setting("repeats", 3, "runs of each; the fastest counts", 1, 20),
+                Setting("repeats", 3, "runs of each, of which the fastest is reported", 1, 20),
                 Setting("seed", 0, "seed of the random numbers", 0, 2**31),
             ),
             home="clearhead.labs.matrix",

@@ -32,7 +32,7 @@ const openTinyHead = (example: Partial<TinyExample>): Target => ({
   tiny: structuredClone({ ...EXAMPLES.plain, ...example }),
 });
 
-/** How a model knows the past: an n-gram by its last tokens, the others all of it. The last one is the loaded model; the
+/** How much of the past a model knows: an n-gram its last tokens, the others all of it. The last one is the loaded model; the
  * others are counted. */
 export const PASTS = ["1", "2", "3", "rnn", "transformer", "model"] as const;
 export type Past = (typeof PASTS)[number];
