@@ -61,7 +61,7 @@ def lecture(
     asks = sys.stdin.isatty() and sys.stdout.isatty()
     if name in LECTURES:
         _list([find_lecture(name)])
-        if asks and not _continue("Press Enter to begin, or type q to end: "):
+        if asks and not _continue("Press Enter to begin, or type q to quit: "):
             return
     for stop in stops:
         last = stop is stops[-1]
@@ -70,7 +70,7 @@ def lecture(
             _print(stop.question.show_solution(), "Answer")
             out.print("")
         elif not _ask(stop.question) or (
-            not last and not _continue("Press Enter for the next stop, or type q to end: ")
+            not last and not _continue("Press Enter for the next stop, or type q to quit: ")
         ):
             return
 
