@@ -1,9 +1,9 @@
-"""Grade a class whose students hand in right, wrong, crashing, hanging, cheating and unreadable notebooks.
+"""Grade a class whose students hand in correct, wrong, crashing, hanging, cheating and unreadable notebooks.
 
 Usage: python -m bench.classroom [--submissions 300] [--seed 0] [--timeout 20] [--jobs 2] [--short]. Makes the
 submissions from the solutions, changing one to three exercises of each, and grades them. Prints one JSON line: the
-number of submissions of each kind, the number of `grades` and of those that are `as_meant` (with examples of others),
-the grades by status, and the seconds that grading took.
+number of submissions of each kind, the number of `grades` and of those that are `as_expected` (with examples of
+others), the grades by status, and the seconds that grading took.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from clearhead.classroom.grading import StudentGrades, grade_course
 SUBMISSIONS, SHORT = 300, 8
 KINDS = {"right": 40, "wrong": 22, "crashing": 13, "hanging": 10, "cheating": 10, "unreadable": 5}  # percent
 
-# A typical mistake in each solution: what is replaced, and by what.
+# A typical mistake in each solution: what is replaced, and with what.
 MISTAKES = {
     "simplest-attention": (".masked_fill(future, -torch.inf)", ""),
     "layer-norm": (".mean().sqrt()", ".sum().sqrt()"),
@@ -133,13 +133,13 @@ def count_kinds(submissions: int) -> list[str]:
 
 
 def compare(results: list[StudentGrades], meant: dict[str, dict[str, str]]) -> list[str]:
-    """The grades that differ from what the submissions were meant to get."""
+    """The grades that differ from the expected ones."""
     wrong = []
     for result in results:
         for grade in result.grades:
             status = meant[result.student][grade.exercise]
             if grade.status != status and not (status == NOT_PASSED and grade.points == 0):
-                wrong.append(f"{result.student} {grade.exercise}: {grade.reason}, meant to be {status}")
+                wrong.append(f"{result.student} {grade.exercise}: {grade.reason}, expected {status}")
     return wrong
 
 
@@ -169,7 +169,7 @@ def main(submissions: int, seed: int, timeout: float, jobs: int) -> dict[str, An
         "submissions": len(results),
         "kinds": Counter(kinds),
         "grades": len(grades),
-        "as_meant": len(grades) - len(differ),
+        "as_expected": len(grades) - len(differ),
         "differ": differ[:10],
         "status": Counter(grade.status for grade in grades),
         "jobs": jobs,

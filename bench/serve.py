@@ -29,7 +29,7 @@ from clearhead.text.tokenizer import Tokenizer
 
 SMALL = {"n_vocab": 1024, "n_context": 256, "n_block": 4, "n_head": 4, "d_model": 128}
 SHORT = {"n_vocab": 300, "n_context": 64, "n_block": 1, "n_head": 2, "d_model": 32}
-ROUNDS = 3  # the best counts, because other jobs on the machine only slow it down
+ROUNDS = 3  # the best is reported, because other jobs on the machine only slow it down
 
 
 def make(shape: dict[str, int]) -> LanguageModel:

@@ -134,8 +134,8 @@ def _look_at_devices() -> Iterator[Finding]:
         message = f"cuda: {', '.join(names)}; {(memory_of(best) or 0) / 1e9:.0f} GB"
     else:
         message = "mps: Apple GPU" if best.type == "mps" else "cpu: neither CUDA nor MPS is available"
-    quick = "fast" if has_fast_bfloat16(best) else "slow, so float32 is used"
-    yield Finding("software", "device", f"{message}; bfloat16 is {quick}")
+    speed = "fast" if has_fast_bfloat16(best) else "slow, so float32 is used"
+    yield Finding("software", "device", f"{message}; bfloat16 is {speed}")
     if best.type == "cuda" and not can_compile(best):
         yield Finding(
             "software",

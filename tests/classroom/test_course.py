@@ -70,7 +70,7 @@ def test_full_folder_is_not_overwritten(tmp_path):
     "name", ["../anna", "a/b", "", ".hidden", "a\nb", "x" * 65, "everyone", "anna ", "nul\0"]
 )
 def test_names_that_are_no_file_names_are_rejected(name):
-    with pytest.raises(UserError, match="cannot name a file"):
+    with pytest.raises(UserError, match="cannot be used as a file name"):
         Course(1, (name,))
 
 

@@ -78,7 +78,7 @@ def test_answers_to_the_lecture_numbers():
 
 
 def test_one_head_matches_the_model_for_every_head(variants):
-    """The visible test compares with the model's own numbers; here for another head than the student's."""
+    """The visible test compares with the model's own numbers; here for a head other than the student's."""
     variant = next(each for each in variants if each.exercise.name == "one-head")
     data = "head_text, head_block, head_number = 'Once a girl named Mia lived near the lake.', 2, 3"
     run(variant, data, variant.exercise.solution, variant.exercise.visible)

@@ -25,7 +25,7 @@ def answer(document, name):
 
 
 def replace(document, **answers):
-    """A copy with other answers to some exercises."""
+    """A copy with different answers to some exercises."""
     document = deepcopy(document)
     for name, source in answers.items():
         answer(document, name.replace("_", "-"))["source"] = source
@@ -137,7 +137,7 @@ def test_sabotage_hurts_only_the_saboteur(graded):
 
 
 def test_changed_data_is_not_used(graded):
-    """A student who replaces the data by easier numbers answers another question."""
+    """A student who replaces the data with easier numbers answers a different question."""
     assert graded["changed"]["query-and-keys"].status == "wrong"
 
 

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 def otter(tmp_path, monkeypatch):
     """Run a command of Otter in a folder."""
     pytest.importorskip(
-        "otter", reason="otter-grader is not installed: CONTRIBUTING.md tells how", exc_type=ImportError
+        "otter", reason="otter-grader is not installed: see CONTRIBUTING.md", exc_type=ImportError
     )
     for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR", "HOME"):
         monkeypatch.setenv(name, str(tmp_path / name.lower()))

@@ -1,4 +1,4 @@
-"""Reading what was handed in: cells by exercise, and files that are no notebooks."""
+"""Reading what was handed in: cells by exercise, and files that are not notebooks."""
 
 import json
 

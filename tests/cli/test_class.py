@@ -59,7 +59,7 @@ def test_folder_without_submissions(clearhead, made, tmp_path):
         (["new", "k", "--seed", "-1"], ["--seed -1", "expected a number from 0"]),
         (["new", "k", "--seed", "1", "--students", "none.txt"], ["no such file: none.txt"]),
         (["new", "full", "--seed", "1"], ["full already exists"]),
-        (["new", "k", "--seed", "1", "--students", "bad.txt"], ["'../x' cannot name a file"]),
+        (["new", "k", "--seed", "1", "--students", "bad.txt"], ["'../x' cannot be used as a file name"]),
         (["grade", "nowhere"], ["no such folder: nowhere"]),
         (["grade", "full"], ["is not a class"]),
         (["grade", "k", "--timeout", "0"], ["--timeout 0", "1 to 3600"]),

@@ -30,13 +30,13 @@ class Company:
         self.texts[slot] = list(ids)
         return prefill.logits
 
-    def step(self, words: dict[int, int]) -> dict[int, torch.Tensor]:
-        slots = sorted(words)
+    def step(self, tokens: dict[int, int]) -> dict[int, torch.Tensor]:
+        slots = sorted(tokens)
         for slot in slots:
             self.decoder.extend(slot, len(self.texts[slot]))
-        rows = self.decoder.decode_one(slots, [words[s] for s in slots], [len(self.texts[s]) for s in slots])
+        rows = self.decoder.decode_one(slots, [tokens[s] for s in slots], [len(self.texts[s]) for s in slots])
         for slot in slots:
-            self.texts[slot].append(words[slot])
+            self.texts[slot].append(tokens[slot])
         return dict(zip(slots, rows, strict=True))
 
 
@@ -58,13 +58,13 @@ def test_logits_match_plain_decoder_as_texts_join_and_leave(make, family, whole)
         read_plainly(network, ids, prompt) for ids, (_, prompt, _, _) in zip(texts, plan, strict=True)
     ]
     for moment in range(9):
-        words = {}
+        tokens = {}
         for ids, logits, (slot, prompt, joins, leaves) in zip(texts, expected, plan, strict=True):
             if joins == moment:
                 assert torch.allclose(company.join(slot, ids[:prompt]), logits[0], atol=1e-4)
             if joins <= moment < leaves:
-                words[slot] = ids[prompt + moment - joins]
-        rows = company.step(words)
+                tokens[slot] = ids[prompt + moment - joins]
+        rows = company.step(tokens)
         for logits, (slot, _, joins, leaves) in zip(expected, plan, strict=True):
             if joins <= moment < leaves:
                 assert torch.allclose(rows[slot], logits[1 + moment - joins], atol=1e-4)
@@ -94,20 +94,20 @@ def test_logits_are_bitwise_independent_of_batch_and_slot(make, sizes, dtype, wh
     family = sizes.get("family", "modern")
     network = make(family, **{"n_block": 1, **{k: v for k, v in sizes.items() if k != "family"}}).to(dtype)
     decoder = TransformerBatchDecoder(network, 16, whole)
-    prompt, words = some_ids(60), some_ids(8, seed=1)
+    prompt, tokens = some_ids(60), some_ids(8, seed=1)
 
     def alone() -> list[torch.Tensor]:
         company = Company(decoder)
         company.join(0, prompt)
-        return [company.step({0: word})[0] for word in words]
+        return [company.step({0: token})[0] for token in tokens]
 
     expected = alone()
     others = [4, 5, 11, 3, 9, 0, 1, 15]
     company = Company(decoder)
     company.join(7, prompt)
-    for i, (word, other) in enumerate(zip(words, others, strict=True)):
+    for i, (token, other) in enumerate(zip(tokens, others, strict=True)):
         company.join(other, some_ids(20 * i + 5, seed=other))
-        row = company.step({7: word, **dict.fromkeys(others[: i + 1], i)})[7]
+        row = company.step({7: token, **dict.fromkeys(others[: i + 1], i)})[7]
         assert row.equal(expected[i])
     assert all(one.equal(other) for one, other in zip(alone(), expected, strict=True))
 
@@ -164,9 +164,9 @@ def test_cache_grows_with_the_longest_text_without_losing_data(make):
     assert small < 600 <= company.decoder.cache.data.shape[4] <= padded_length(1000)
     decoder = TransformerDecoder(network)
     decoder.prefill(torch.tensor([some_ids(255)]))
-    for word in range(3):
-        expected = decoder.decode_one(torch.tensor([[word]]))[0]
-        assert torch.allclose(company.step({0: word})[0], expected, atol=1e-4)
+    for token in range(3):
+        expected = decoder.decode_one(torch.tensor([[token]]))[0]
+        assert torch.allclose(company.step({0: token})[0], expected, atol=1e-4)
 
 
 def test_prompts_longer_than_the_context_keep_their_end(make):

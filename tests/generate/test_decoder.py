@@ -26,7 +26,7 @@ def made(n_block: int = 1, **more) -> Transformer:
     return network
 
 
-def kept_words(n: int) -> list[int]:
+def kept_tokens(n: int) -> list[int]:
     """Compute by hand which of n tokens a context of 16 keeps: the first four and the newest six to twelve."""
     kept: list[int] = []
     for i in range(n):
@@ -45,8 +45,8 @@ def test_one_block_matches_recomputing_the_remaining_tokens(name):
     for i in range(60):
         logits = decoder.decode_one(ids[:, i : i + 1])
         with torch.no_grad():
-            afresh = network(ids[:, kept_words(i + 1)])[:, -1]
-        assert torch.allclose(logits, afresh, atol=1e-4), i
+            recomputed = network(ids[:, kept_tokens(i + 1)])[:, -1]
+        assert torch.allclose(logits, recomputed, atol=1e-4), i
 
 
 def test_several_blocks_are_only_approximate():
@@ -70,8 +70,8 @@ def test_half_precision_keys_are_rotated_in_single_precision():
     for i in range(60):
         logits = decoder.decode_one(ids[:, i : i + 1])
         with torch.no_grad():
-            afresh = network(ids[:, kept_words(i + 1)])[:, -1]
-        assert torch.allclose(logits, afresh, atol=0.1), i
+            recomputed = network(ids[:, kept_tokens(i + 1)])[:, -1]
+        assert torch.allclose(logits, recomputed, atol=0.1), i
 
 
 def test_prompts_longer_than_the_context_keep_their_end():

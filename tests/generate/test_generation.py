@@ -28,8 +28,8 @@ def test_window_slides_once_the_context_is_full():
     decoder = TransformerDecoder(made)
     for i in range(14):
         logits = decoder.decode_one(ids[:, i : i + 1])
-        afresh = made(ids[:, max(0, i - 7) : i + 1])[:, -1]
-        assert torch.allclose(logits, afresh, atol=1e-4), i
+        recomputed = made(ids[:, max(0, i - 7) : i + 1])[:, -1]
+        assert torch.allclose(logits, recomputed, atol=1e-4), i
 
 
 def test_long_prompt_is_truncated_to_its_last_tokens():

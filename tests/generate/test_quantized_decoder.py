@@ -35,15 +35,15 @@ def make(case):
 @pytest.mark.parametrize("case", SETTINGS)
 def test_quantized_decoder_matches_the_transformer_decoder(case):
     network = make(case)
-    quick, plain = QuantizedDecoder(network), TransformerDecoder(network)
-    words = torch.randint(100, (1, 30))
-    assert quick.prefill(words[:, :5]).equal(plain.prefill(words[:, :5]))
+    quantized, plain = QuantizedDecoder(network), TransformerDecoder(network)
+    ids = torch.randint(100, (1, 30))
+    assert quantized.prefill(ids[:, :5]).equal(plain.prefill(ids[:, :5]))
     apart = []
     for i in range(5, 30):  # beyond the context length
-        ours, expected = quick.decode_one(words[:, i : i + 1]), plain.decode_one(words[:, i : i + 1])
+        ours, expected = quantized.decode_one(ids[:, i : i + 1]), plain.decode_one(ids[:, i : i + 1])
         apart.append((ours - expected).norm() / expected.norm())
         # Copy the cache so that both decoders continue from the same state.
-        quick.cache.data.copy_(plain.cache.data)
+        quantized.cache.data.copy_(plain.cache.data)
     # A value halfway between two codes may round either way because of its last bit; this is rare.
     assert max(apart) < 0.02
     assert torch.stack(apart[:19]).median() < 1e-5  # steps within the context

@@ -23,8 +23,8 @@ def sampler(prompt=(), seed=0, sample=0, **settings) -> Sampler:
 def shares(count: int = 4000, **settings) -> list[float]:
     """Return the share of each letter among the samples when every step has the same logits."""
     one = sampler(**settings)
-    words = [one.sample(LOGITS).id for _ in range(count)]
-    return [words.count(i) / count for i in range(4)]
+    ids = [one.sample(LOGITS).id for _ in range(count)]
+    return [ids.count(i) / count for i in range(4)]
 
 
 def test_tokens_are_sampled_in_proportion_to_their_probability():

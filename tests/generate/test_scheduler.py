@@ -36,7 +36,7 @@ def serve(scheduler: Scheduler, *requests: GenerationRequest) -> list[Handle]:
     return handles
 
 
-def words(handle: Handle, sample: int = 0) -> list[int]:
+def sampled_ids(handle: Handle, sample: int = 0) -> list[int]:
     return [event.id for event in handle.events if event.sample == sample and event.id is not None]
 
 
@@ -74,7 +74,7 @@ def test_texts_match_the_plain_loop(scheduler, language_model, kind):
 
 def test_event_ids_match_event_text(scheduler, language_model):
     (handle,) = serve(scheduler, GenerationRequest((104, 105), tokens=30, seed=1))
-    assert language_model.tokenizer.decode(words(handle)) == "".join(event.text for event in handle)
+    assert language_model.tokenizer.decode(sampled_ids(handle)) == "".join(event.text for event in handle)
     assert [event.finish_reason for event in handle] == [None] * 29 + ["length"]
 
 

@@ -9,8 +9,8 @@ from clearhead.training.objective import cross_entropy
 
 
 @pytest.mark.parametrize("tied", [True, False])
-@pytest.mark.parametrize("words_at_once", [1, 7, 48])
-def test_chunked_loss_and_gradients_match_the_plain_ones(tied, words_at_once):
+@pytest.mark.parametrize("tokens_at_once", [1, 7, 48])
+def test_chunked_loss_and_gradients_match_the_plain_ones(tied, tokens_at_once):
     torch.manual_seed(0)
     sizes = {"n_vocab": 50, "n_context": 16, "n_block": 1, "n_head": 2, "d_model": 16}
     network = Transformer(preset("gpt2", **sizes, tied=tied))
@@ -22,9 +22,9 @@ def test_chunked_loss_and_gradients_match_the_plain_ones(tied, words_at_once):
     plain.backward()
     expected = [parameter.grad.clone() for parameter in network.parameters()]
     network.zero_grad()
-    parted = chunked_loss(network, ids, targets, weight, max_logits=50 * words_at_once)
-    (2 * parted).backward()
-    assert parted.item() == pytest.approx(plain.item(), rel=1e-6)
+    chunked = chunked_loss(network, ids, targets, weight, max_logits=50 * tokens_at_once)
+    (2 * chunked).backward()
+    assert chunked.item() == pytest.approx(plain.item(), rel=1e-6)
     for parameter, gradient in zip(network.parameters(), expected, strict=True):
         assert torch.allclose(parameter.grad, 2 * gradient, atol=1e-6)
 

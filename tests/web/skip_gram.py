@@ -54,7 +54,7 @@ def evaluate(tables, counts):
 
 
 def train(counts, width, steps, seed):
-    """The tables of inputs and outputs after so many steps of Adam."""
+    """The tables of inputs and outputs after this many steps of Adam."""
     tables = uniform(1 / width**0.5, seed, 2, len(counts), width)
     mean, square = np.zeros_like(tables), np.zeros_like(tables)
     for step in range(1, steps + 1):

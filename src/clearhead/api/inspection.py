@@ -72,7 +72,9 @@ class TextRequest(RequestModel):
 class TraceRequest(TextRequest):
     """The next tokens, and the sites that can be requested."""
 
-    count: Annotated[int, Field(ge=1, le=1000)] = Field(10, description="The number of next tokens.")
+    count: Annotated[int, Field(ge=1, le=1000)] = Field(
+        10, description="How many of the most likely next tokens to return."
+    )
     sites: bool = Field(True, description="Whether to list the sites, of which there are many.")
 
 

@@ -66,7 +66,7 @@ class RunDetails(WireModel):
     minutes: float | None = None
     kind: str = Field(default="transformer", description="The kind of network.")
     preset: str | None = Field(default=None, description="For transformers only.")
-    texts: list[str] = Field(default=[], description="The names of its texts, as far as they are known.")
+    texts: list[str] = Field(default=[], description="The names of its texts, if they are known.")
     snapshots: list[int] = Field(
         default=[], description="The steps with a snapshot; each can be opened as NAME@STEP."
     )

@@ -56,10 +56,10 @@ def estimate(counts: NGramCounts) -> NGram:
     with torch.device("meta"):  # no allocation: the tensors are assigned below
         network = NGram(config)
     orders = _adjust(counts)
-    words = next(orders).counts
-    off = _taken_off(words)
-    probabilities = (words - off) / words.sum()
-    probabilities += off.sum() / words.sum() / config.n_vocab
+    unigrams = next(orders).counts
+    off = _taken_off(unigrams)
+    probabilities = (unigrams - off) / unigrams.sum()
+    probabilities += off.sum() / unigrams.sum() / config.n_vocab
     tensors = {"orders.0.log_probability": _logarithms(probabilities)}
     for i, order in enumerate(orders):
         contexts = order.keys // config.n_vocab
@@ -95,7 +95,7 @@ def _adjust(counts: NGramCounts) -> Iterator[_Adjusted]:
     The highest order, and n-grams at the start of a document, keep their raw counts.
     """
     V, opening = counts.n_vocab, slice(counts.end_id, counts.end_id + 1)  # the start of a document
-    keys, seen, shorter = np.arange(V), counts.words, np.zeros(V, np.int64)  # of the current order
+    keys, seen, shorter = np.arange(V), counts.unigrams, np.zeros(V, np.int64)  # of the current order
     for n, longer in enumerate(counts.longer):
         found = _without_first(longer.keys, keys, shorter, V)
         adjusted = np.bincount(found, minlength=len(keys))
@@ -109,12 +109,15 @@ def _adjust(counts: NGramCounts) -> Iterator[_Adjusted]:
 
 
 def _without_first(longer: IntArray, keys: IntArray, shorter: IntArray, n_vocab: int) -> IntArray:
-    """The index of each n-gram without its first token, in the order below; one block at a time."""
+    """The index of each n-gram's suffix (without its first token) among the n-grams of the next lower order.
+
+    Computed one block at a time to bound memory.
+    """
     found = np.empty(len(longer), np.int64)
     for start in range(0, len(longer), BLOCK):
         where = slice(start, start + BLOCK)
-        contexts, words = np.divmod(longer[where], n_vocab)
-        wanted = shorter[contexts] * n_vocab + words
+        contexts, tokens = np.divmod(longer[where], n_vocab)
+        wanted = shorter[contexts] * n_vocab + tokens
         found[where] = find(keys, wanted)
         assert (keys[np.minimum(found[where], len(keys) - 1)] == wanted).all(), "an n-gram lacks its suffix"
     return found

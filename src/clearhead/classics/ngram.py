@@ -81,9 +81,9 @@ class NGram(nn.Module):
 
     def _follow(self, nodes: Tensor, ids: Tensor, order: Order) -> Tensor:
         """The contexts extended by one token; none crosses the end of a document."""
-        before, words = nodes[:, :-1], ids[:, 1:]
-        known = (before != UNKNOWN) & (words != self.config.end_id)
-        found = order.find(before * self.config.n_vocab + words, known)
+        before, tokens = nodes[:, :-1], ids[:, 1:]
+        known = (before != UNKNOWN) & (tokens != self.config.end_id)
+        found = order.find(before * self.config.n_vocab + tokens, known)
         return torch.cat([torch.full_like(ids[:, :1], UNKNOWN), found], dim=1)
 
     def _put(self, logits: Tensor, contexts: Tensor, shorter: Order, longer: Order) -> None:

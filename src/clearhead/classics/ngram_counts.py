@@ -39,7 +39,7 @@ class NGramCounts:
 
     n_vocab: int
     end_id: int
-    words: IntArray
+    unigrams: IntArray
     longer: tuple[Counted, ...]  # bigrams, trigrams, …
     spills: int = 0  # number of sorted runs written to disk because memory was full
 
@@ -81,13 +81,13 @@ def count_ngrams(
     """
     check_order(order)
     stream = _Stream(tokens, end_id, max(16, memory // (2 * BYTES_PER_KEY)))
-    words = np.zeros(n_vocab, np.int64)
+    unigrams = np.zeros(n_vocab, np.int64)
     for _, ids in stream:
         if len(ids) and (int(ids.max()) >= n_vocab or int(ids.min()) < 0):
             raise UserError(f"id {int(ids.max())} does not exist: there are ids 0 to {n_vocab - 1}")
-        words += np.bincount(ids, minlength=n_vocab)
-    words[end_id] -= 1  # the first token has no context
-    if not words.any():
+        unigrams += np.bincount(ids, minlength=n_vocab)
+    unigrams[end_id] -= 1  # the first token has no context
+    if not unigrams.any():
         raise UserError("the text has no tokens: provide more text")
     report(1, order)
     longer: list[Counted] = []
@@ -113,7 +113,7 @@ def count_ngrams(
             longer.append(counted)
             report(n, order)
         del nodes
-    return NGramCounts(n_vocab, end_id, words, tuple(longer), tally.spills)
+    return NGramCounts(n_vocab, end_id, unigrams, tuple(longer), tally.spills)
 
 
 def _keys(

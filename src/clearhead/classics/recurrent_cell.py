@@ -37,27 +37,27 @@ GATES: dict[CellKind, tuple[str, ...]] = {
 }
 
 
-def take_gates(kind: CellKind, from_word: Tensor, from_state: Tensor) -> dict[str, Tensor]:
+def take_gates(kind: CellKind, from_token: Tensor, from_state: Tensor) -> dict[str, Tensor]:
     """Each gate by name, from the terms x W + b and h U + c, both … G·C."""
-    words, states = from_word.chunk(len(GATES[kind]), -1), from_state.chunk(len(GATES[kind]), -1)
+    token_terms, state_terms = from_token.chunk(len(GATES[kind]), -1), from_state.chunk(len(GATES[kind]), -1)
     gates: dict[str, Tensor] = {}
-    for name, word, state in zip(GATES[kind], words, states, strict=True):
+    for name, token, state in zip(GATES[kind], token_terms, state_terms, strict=True):
         if name == "proposal" and kind == "gru":
-            gates[name] = torch.tanh(word + gates["reset_gate"] * state)
+            gates[name] = torch.tanh(token + gates["reset_gate"] * state)
         elif name in ("proposal", "state"):
-            gates[name] = torch.tanh(word + state)
+            gates[name] = torch.tanh(token + state)
         else:
-            gates[name] = torch.sigmoid(word + state)
+            gates[name] = torch.sigmoid(token + state)
     return gates
 
 
 def next_cell(gates: dict[str, Tensor], cell: Tensor) -> Tensor:
-    """The LSTM's next cell."""
+    """The LSTM's next cell state."""
     return gates["forget_gate"] * cell + gates["input_gate"] * gates["proposal"]
 
 
 def next_state(kind: CellKind, gates: dict[str, Tensor], state: Tensor, cell: Tensor | None = None) -> Tensor:
-    """The next state from the previous one; for an LSTM, from its next cell."""
+    """The next hidden state: from the previous one, or for an LSTM from its next cell state."""
     if kind == "elman":
         return gates["state"]
     if kind == "gru":

@@ -51,7 +51,7 @@ def decode(arguments: list[Any]) -> list[Any]:
 
 
 def same(given: Any, expected: Any) -> bool:
-    """Whether two answers agree, with a tolerance for numbers; lists, tuples and tensors may stand for each other."""
+    """Whether two answers agree, with a tolerance for numbers; lists, tuples and tensors are interchangeable."""
     try:
         return _agree(plain(given), plain(expected))
     except TypeError:

@@ -43,13 +43,11 @@ class Course:
         for student in self.students:
             if not NAME.fullmatch(student) or student == EVERYONE:
                 raise UserError(
-                    f"the student {student[:80]!r} cannot name a file: use letters, digits, spaces and . @ + - _"
+                    f"{student[:80]!r} cannot be used as a file name: use letters, digits, spaces and . @ + - _"
                 )
         for name, count in Counter(student.casefold() for student in self.students).items():
             if count > 1:
-                raise UserError(
-                    f"the student {name!r} is listed twice: give each student a name of their own"
-                )
+                raise UserError(f"the student {name!r} is listed twice: give each student a unique name")
 
     @property
     def notebooks(self) -> tuple[str, ...]:
@@ -67,7 +65,7 @@ def _draw(exercises: tuple[Exercise, ...], seed: int, name: str) -> tuple[Varian
 
 
 def read_students(path: Path) -> tuple[str, ...]:
-    """One student per line; of a CSV file, the first column. Empty lines and lines with # are skipped."""
+    """One student per line; in a CSV file, the first column. Empty lines and lines that start with # are skipped."""
     text = read_own_text(path, "a text file with one student per line").removeprefix("\ufeff")
     lines = [line.split(",")[0].split(";")[0].strip().strip('"') for line in text.splitlines()]
     students = tuple(line for line in lines if line and not line.startswith("#"))

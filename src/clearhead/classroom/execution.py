@@ -199,7 +199,7 @@ def one_line(text: object) -> str:
 
 
 def _environment() -> dict[str, str]:
-    """No variables of the grader's but a few harmless ones: others may hold secrets."""
+    """The environment of a submission: only a few of the grader's variables, since others may hold secrets."""
     kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
     installed = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
     imports = [str(PACKAGE.parents[1]), *(str(Path(path).resolve()) for path in installed)]

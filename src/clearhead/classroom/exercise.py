@@ -1,8 +1,7 @@
 """One exercise: its text, the data of each student, a solution, and tests.
 
 Code is stored as text, because it is written into notebooks. It runs after `SETUP`, and after the student's data
-has been assigned to variables. The asked-for name is a function, which hidden tests call with further inputs, or a
-variable.
+has been assigned to variables. The answer is a function, which hidden tests call with further inputs, or a variable.
 """
 
 from __future__ import annotations
@@ -98,7 +97,7 @@ class Variant:
         return {"torch": torch, "ch": clearhead, "model": stories(), **self.data}
 
     def solve(self) -> Any:
-        """Run the solution and return the asked-for function or value."""
+        """Run the solution and return the function or value that it defines."""
         names = self.namespace()
         exec(self.exercise.solution, names)  # noqa: S102 (our own code)
         return names[self.exercise.asks]
@@ -111,7 +110,7 @@ class Variant:
 
 
 def make_variant(exercise: Exercise, seed: int, student: str) -> Variant:
-    """Draw a student's data. The hidden inputs do not follow from the data, but both follow from the class's seed."""
+    """Draw a student's data. The hidden inputs cannot be derived from the data, but both are derived from the seed."""
     data = exercise.draw(Random(_mix(seed, student, exercise.name, "data")))  # noqa: S311
     return Variant(exercise, data, _mix(seed, student, exercise.name, "hidden"))
 

@@ -26,7 +26,7 @@ from clearhead.classroom.exercises import EXERCISES
 from clearhead.classroom.submission import HandedIn, Submission, find_submissions, read_submission
 from clearhead.errors import UserError
 
-MOST_HANGS = 6  # a submission may take this many times the time limit before the rest is not graded
+MOST_HANGS = 6  # a submission that takes this many times the time limit is not graded further
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Grade:
 
 @dataclass(frozen=True)
 class StudentGrades:
-    """The grades of one student. `note` tells what is wrong with the submission as a whole."""
+    """The grades of one student. `note` says what is wrong with the submission as a whole."""
 
     student: str
     grades: list[Grade]

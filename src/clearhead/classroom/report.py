@@ -56,5 +56,5 @@ def _csv(rows: list[list[object]]) -> str:
 
 
 def _harmless(cell: object) -> object:
-    """A spreadsheet would run a text that starts like a formula."""
+    """Quote a text that a spreadsheet would run as a formula."""
     return f"'{cell}" if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r")) else cell

@@ -1,7 +1,7 @@
 """The process that runs submissions, each in a fork of its own with limits. It knows no tests and no expected values.
 
-It imports torch and the model once. Then it takes orders on a control socket: the limits of a fork as JSON, together
-with two pipes. The fork reads requests from the first pipe as lines of JSON, and answers on the second:
+It imports torch and the model once. Then it accepts commands on a control socket: the limits of a fork as JSON,
+together with two pipes. The fork reads requests from the first pipe as lines of JSON, and answers on the second:
 
     {"run": "code"}                        execute code
     {"value": "name"}                      the value of a variable
@@ -34,7 +34,7 @@ from clearhead.classroom.answers import decode, plain
 
 END = b"end\n"
 MOST_MESSAGE = 200  # characters of an error
-MAGIC = re.compile(r"^(\s*)[%!?].*$", re.MULTILINE)  # IPython's commands, which plain Python does not know
+MAGIC = re.compile(r"^(\s*)[%!?].*$", re.MULTILINE)  # IPython's commands, which plain Python cannot parse
 OUT_OF_MEMORY = ("not enough memory", "can't allocate memory")  # torch raises a RuntimeError
 POLL_SECONDS, GRACE_SECONDS = 0.02, 1.0
 
@@ -42,7 +42,7 @@ POLL_SECONDS, GRACE_SECONDS = 0.02, 1.0
 def main(handle: int) -> None:
     control = socket.socket(fileno=handle)
     torch.set_num_threads(1)  # a fork has no other threads
-    clearhead.load("stories", "cpu").inspect("Once")  # imports everything before the file system is closed
+    clearhead.load("stories", "cpu").inspect("Once")  # imports everything before file access is restricted
     sandbox.adopt_orphans()
     control.sendall(b"ready\n")
     while True:
@@ -85,7 +85,7 @@ def serve(settings: dict[str, Any], requests: int, answers: int) -> None:
     """Answer requests until the pipe is closed."""
     lines, replies = os.fdopen(requests, encoding="utf-8"), os.fdopen(answers, "wb")
     null = os.open(os.devnull, os.O_RDWR)
-    for handle in (0, 1, 2):  # a submission reads nothing, and prints to nowhere
+    for handle in (0, 1, 2):  # a submission's input is empty, and its output is discarded
         os.dup2(null, handle)
     own = Path(settings["folder"])
     os.chdir(own)

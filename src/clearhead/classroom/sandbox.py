@@ -1,7 +1,7 @@
 """Limits on the process that runs a submission, set by the operating system.
 
-`limit` bounds time, memory, file sizes and processes. `confine` (Linux, with Landlock) closes the file system and TCP,
-except for what Python and the model need. `end_children` ends what a submission left behind.
+`limit` bounds time, memory, file sizes and processes. `confine` (Linux, with Landlock) blocks access to files and
+TCP, except for what Python and the model need. `end_children` kills the processes that a submission left behind.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 36, 38
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446  # the same numbers on all architectures
 PATH_BENEATH, VERSION = 1, 1
 EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1, 2, 4, 8
-FILE_RIGHTS = {1: 2**13 - 1, 2: 2**14 - 1, 3: 2**15 - 1, 4: 2**15 - 1}  # by version of Landlock
+FILE_RIGHTS = {1: 2**13 - 1, 2: 2**14 - 1, 3: 2**15 - 1, 4: 2**15 - 1}  # by version of Landlock's ABI
 NEWEST_FILE_RIGHTS = 2**16 - 1
 ON_FILES = EXECUTE | WRITE_FILE | READ_FILE | 2**14 | 2**15  # what a rule on a file, not a folder, may grant
 TCP, SCOPES = 3, 3  # bind and connect; abstract sockets and signals

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from clearhead.classroom.grading import StudentGrades
 
 app = typer.Typer(
-    help="Exercises on the lectures: make and grade them.\n\n"
+    help="Create and grade exercises on the lectures.\n\n"
     "\b\nFor example:\n  clearhead class new my-class --seed 7\n  clearhead class grade my-class",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -31,7 +31,7 @@ app = typer.Typer(
 def new(
     folder: Path = typer.Argument(..., metavar="FOLDER", help="The folder to create."),
     seed: int = typer.Option(
-        ..., help="The seed of all data and hidden tests; keep it to yourself, and choose a large one."
+        ..., help="Seed for all data and hidden tests. Choose a large number and keep it secret."
     ),
     students: Path = typer.Option(
         None, metavar="FILE", help="A text file with one student per line. [default: the same data for all]"
@@ -62,7 +62,7 @@ def new(
     out.print(f"{folder}/notebooks    {plural(len(course.notebooks), 'notebook')} to hand out")
     out.print(f"{folder}/solutions    the same with solutions and hidden tests, for the teacher")
     out.print(f"{folder}/nbgrader, {folder}/otter    the assignment for nbgrader and for Otter")
-    out.print(f"\nput what students hand in into {folder}/submissions, then: clearhead class grade {folder}")
+    out.print(f"\nput the submissions into {folder}/submissions, then: clearhead class grade {folder}")
 
 
 @app.command("grade", cls=Command)
@@ -78,7 +78,7 @@ def grade(
     ),
     json: bool = typer.Option(False, "--json", help="Print the grades as JSON."),
 ) -> None:
-    """Grade what students handed in.
+    """Grade the submissions.
 
     Runs every submission in a process with limits, without the tests, and writes grades.csv, reasons.csv and
     grades.json into the folder.

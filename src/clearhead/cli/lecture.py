@@ -34,8 +34,8 @@ def lecture(
 ) -> None:
     """Walk through a lecture, stop by stop.
 
-    Each stop has an idea, numbers computed on the spot, what to notice, and a question. In a terminal, the answer
-    is checked: type a number, a fraction or an option; Enter shows the solution and goes on, q ends. Otherwise
+    Each stop has an idea, numbers computed as you watch, what to notice, and a question. In a terminal, the answer
+    is checked: type a number, a fraction or an option; Enter shows the solution and continues; q quits. Otherwise
     everything is printed with its solution.
 
     \b
@@ -61,7 +61,7 @@ def lecture(
     asks = sys.stdin.isatty() and sys.stdout.isatty()
     if name in LECTURES:
         _list([find_lecture(name)])
-        if asks and not _go_on("Press Enter to begin, or type q to end: "):
+        if asks and not _continue("Press Enter to begin, or type q to quit: "):
             return
     for stop in stops:
         last = stop is stops[-1]
@@ -70,7 +70,7 @@ def lecture(
             _print(stop.question.show_solution(), "Answer")
             out.print("")
         elif not _ask(stop.question) or (
-            not last and not _go_on("Press Enter for the next stop, or type q to end: ")
+            not last and not _continue("Press Enter for the next stop, or type q to quit: ")
         ):
             return
 
@@ -131,7 +131,7 @@ def _print(text: str, heading: str = "") -> None:
 
 
 def _ask(question: Question) -> bool:
-    """Ask until the answer is right or Enter is pressed; whether to go on."""
+    """Ask until the answer is right or Enter is pressed; return whether to continue."""
     while given := _read("Your answer (Enter shows the solution): "):
         if given.lower() == QUIT:
             return False
@@ -148,7 +148,7 @@ def _ask(question: Question) -> bool:
     return True
 
 
-def _go_on(prompt: str) -> bool:
+def _continue(prompt: str) -> bool:
     out.print("")
     return _read(prompt).lower() != QUIT
 

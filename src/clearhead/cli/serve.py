@@ -106,7 +106,9 @@ def run(
     if token is not None and (
         len(token) < 16 or not token.isascii() or not token.isprintable() or " " in token
     ):
-        raise UserError("the token is too weak: expected at least 16 letters and digits without spaces")
+        raise UserError(
+            "the token is too weak: expected at least 16 printable ASCII characters without spaces"
+        )
     token = None if no_token else token or make_token()
     opened = open_socket(host, port, token)
     with opened:

@@ -1,4 +1,4 @@
-"""Where models are stored, and their names: without torch, which takes seconds to import."""
+"""Where models are stored, and how they are named. Does not import torch, which takes seconds."""
 
 from __future__ import annotations
 

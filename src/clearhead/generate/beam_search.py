@@ -72,7 +72,7 @@ class BeamSearch:
         return finished
 
     def _extend(self, running: Sequence[Beam], log_probabilities: torch.Tensor, n_end: int) -> list[Beam]:
-        """Return the best beams extended by one token: enough that at least N do not end."""
+        """Return the best one-token extensions of the beams, enough that at least N of them do not end."""
         N, V = log_probabilities.shape
         totals = (log_probabilities + torch.tensor([beam.total for beam in running])[:, None]).flatten()
         best = totals.topk(min(max(2, 1 + n_end) * N, len(totals)))

@@ -36,7 +36,7 @@ class Generated(str):
 
     @classmethod
     def concatenate(cls, pieces: Sequence[Generated]) -> Self:
-        """Return one text from its pieces."""
+        """Join the pieces of a stream into one text."""
         sampled = [token for piece in pieces for token in piece.sampled]
         reason = next((piece.finish_reason for piece in reversed(pieces) if piece.finish_reason), None)
         return cls("".join(pieces), sampled, reason)

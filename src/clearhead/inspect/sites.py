@@ -61,7 +61,7 @@ def end_names(config: Config) -> tuple[str, ...]:
 
 
 def name_of_symbol(symbol: str, config: Config, in_head: bool = False) -> str:
-    """Return the name that one of the lectures' symbols stands for, or the symbol itself if it is none."""
+    """Return the site name that one of the lectures' symbols stands for; any other name is returned unchanged."""
     if in_head:
         return HEAD_SYMBOLS.get(symbol, symbol)
     name = BLOCK_SYMBOLS.get(symbol, symbol)

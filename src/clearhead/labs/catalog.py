@@ -75,15 +75,15 @@ LABS = {
         Lab(
             name="matrix",
             title="One head, as loops and as matrices",
-            description="The same head twice: token by token in loops, as one would explain it, and as five matrix "
-            "products, as one computes it: three projections, queries times keys, and weights times values. "
+            description="The same head twice: token by token in loops, the way it is explained, and as five matrix "
+            "products, the way it is computed: three projections, queries times keys, and weights times values. "
             "The numbers agree up to rounding; the time does not, and the gap grows with the number of tokens.",
             question="How much longer do the loops take for twice as many tokens, and how much "
             "longer do the matrices take? Why?",
             settings=(
                 Setting("longest", 64, "largest number of tokens", 2, 256),
                 Setting("width", 32, "features of each token, and of the head", 1, 256),
-                Setting("repeats", 3, "runs of each; the fastest counts", 1, 20),
+                Setting("repeats", 3, "runs of each, of which the fastest is reported", 1, 20),
                 Setting("seed", 0, "seed of the random numbers", 0, 2**31),
             ),
             home="clearhead.labs.matrix",
@@ -93,7 +93,7 @@ LABS = {
             title="What positions are good for",
             description="A sentence goes through a small transformer, and then once more with its words shuffled. "
             "Attention alone has no notion of order: if every word attends to all words and there are no positions, "
-            "each word gets the same vector wherever it stands, and the sentence is a bag of words. The weights are "
+            "each word gets the same vector wherever it occurs, and the sentence is a bag of words. The weights are "
             "random, but no training could change that. With positions, the vectors change. In a causal model "
             "they change even without positions, because a word attends only to itself and to the words before "
             "it, and shuffling changes which words those are.",
@@ -204,7 +204,7 @@ LABS = {
                 Setting("second", "wide", "the word that selects the other", longest=40),
                 Setting("one", "chicken", "the noun selected by the first word", longest=40),
                 Setting("other", "road", "the noun selected by the second word", longest=40),
-                Setting("pronoun", "it", "the word that stands for one of the nouns", longest=40),
+                Setting("pronoun", "it", "the word that refers to one of the nouns", longest=40),
                 Setting("seeds", 3, "pairs of models trained on stories; 0 skips this", 0, 10),
                 Setting("steps", 300, "training steps of each model", 1, 2000),
                 Setting("asked", True, "whether to train on the antecedent too, not only on blanks"),

@@ -74,7 +74,7 @@ class Follower:
             self._grew.popleft()
 
     def _note(self, written: float) -> None:
-        """Record when the file grew. After a pause, as when a run is resumed, the speed is measured anew."""
+        """Record when the file grew. A long pause, as before a resume, restarts the measurement of speed."""
         times = [when for when, _ in self._grew]
         usual = max((b - a for a, b in pairwise(times)), default=0.0)
         if len(times) > 1 and written - times[-1] > PAUSE * usual + 1:

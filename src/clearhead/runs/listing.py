@@ -30,7 +30,7 @@ class ListedRun:
     minutes: float | None  # of a timed run
     kind: str  # kind of network
     preset: str | None  # of a transformer
-    texts: list[str]  # file names of the texts, as far as they can be read from the command
+    texts: list[str]  # file names of the texts, if the command lists them
     snapshots: list[int]  # steps of the snapshots
     command: list[str]
 

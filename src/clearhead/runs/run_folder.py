@@ -201,7 +201,7 @@ class RunFolder:
         lines = "".join(self.unwritten).encode()
         with (self.path / METRICS).open("ab", buffering=0) as file:
             before = file.tell()
-            # On a full disk, only a part may be written, and only the returned length tells.
+            # On a full disk, only a part may be written, which only the returned length shows.
             if file.write(lines) != len(lines):
                 file.truncate(before)
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -2263,7 +2263,7 @@ export interface components {
             preset: string | null;
             /**
              * Texts
-             * @description The names of its texts, as far as they are known.
+             * @description The names of its texts, if they are known.
              * @default []
              */
             texts: string[];
@@ -2713,7 +2713,7 @@ export interface components {
             edits?: components["schemas"]["EditRequest"][];
             /**
              * Count
-             * @description The number of next tokens.
+             * @description How many of the most likely next tokens to return.
              * @default 10
              */
             count?: number;

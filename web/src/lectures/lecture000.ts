@@ -35,7 +35,7 @@ export const PAIRS: [string, string][] = [
   [TIRED, WIDE],
 ];
 
-/** The index of the option that tells where two sentences with different last words have different vectors. */
+/** The index of the option that says where two sentences with different last words have different vectors. */
 function whereLastWordShows(): number {
   const before: Rows = [
     [1, 0],

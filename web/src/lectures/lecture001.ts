@@ -32,7 +32,7 @@ const openTinyHead = (example: Partial<TinyExample>): Target => ({
   tiny: structuredClone({ ...EXAMPLES.plain, ...example }),
 });
 
-/** How a model knows the past: an n-gram by its last tokens, the others all of it. The last one is the loaded model; the
+/** How much of the past a model knows: an n-gram its last tokens, the others all of it. The last one is the loaded model; the
  * others are counted. */
 export const PASTS = ["1", "2", "3", "rnn", "transformer", "model"] as const;
 export type Past = (typeof PASTS)[number];
@@ -61,7 +61,7 @@ export const BATS_SENTENCES = ["I swing bats", "I'm scared of bats"];
 export const staticVectors = (sentence: string): Rows =>
   sentence.split(" ").map((word) => [...STATIC[word]!]);
 
-/** The index of the option that tells which outputs change with the second of three vectors. */
+/** The index of the option that says which outputs change with the second of three vectors. */
 function outputsThatChange(): number {
   const [before, after] = [staticVectors(BATS_SENTENCES[0]!), staticVectors(BATS_SENTENCES[0]!)];
   after[1]![0]! += 1;
@@ -127,7 +127,7 @@ export const LINEAR_ATTENTION: Stop<{ k: number[]; q: number[]; W_K: Rows; W_Q: 
   link: { target: ({ W_K, W_Q }) => openTinyHead({ sequence: "01", W_K, W_Q }) },
 };
 
-/** The index of the option that tells which digit a 0 looks for if W^Q swaps the two numbers. */
+/** The index of the option that says which digit a 0 looks for if W^Q swaps the two numbers. */
 function digitSoughtByZero(): number {
   const W_Q = [...IDENTITY].reverse();
   const { weights } = runTinyHead({ ...EXAMPLES.boosted, W_Q, x: embed("01") });
@@ -160,7 +160,7 @@ export const TWO_TOKENS: Stop<TwoTokens> = {
   },
 };
 
-/** The index of the option that tells whether the last token of two sequences gets the same output. */
+/** The index of the option that says whether the last token of two sequences gets the same output. */
 function isOrderSeen(causal: boolean, positions: boolean): number {
   const [one, other] = ["0010", "1000"].map((each) => runOrdered(embed(each), causal, positions).output[3]!);
   return changedRows([one!], [other!]).length;

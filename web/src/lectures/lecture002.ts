@@ -29,7 +29,7 @@ const FEW_SENTENCES: SweepSettings = { sentences: 20, seed: 1 };
 
 let best: number | undefined;
 
-/** Computed when it is first asked for, because it takes a moment. */
+/** Computed on first use, because it takes a moment. */
 const bestWidthWithFewSentences: Question = {
   kind: "number",
   get answer() {

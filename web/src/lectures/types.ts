@@ -3,7 +3,7 @@
 import type { PageLocation, ViewName } from "../state/location";
 
 export type Question =
-  | { kind: "number"; answer: number; tolerance: number; digits: number } // shown with so many decimals
+  | { kind: "number"; answer: number; tolerance: number; digits: number } // `digits`: decimals shown
   | { kind: "choice"; answer: number }; // the index of the right option
 
 /** Where a stop's link leads. */

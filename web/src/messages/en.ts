@@ -444,7 +444,7 @@ export const en = {
       induction:
         "Induction: attention to the token after an earlier occurrence of the current one. After “A B … A”, it finds “B”.",
       antecedent:
-        "Antecedent: attention from a pronoun to what it stands for, measured on stories in which the antecedent of every pronoun is known.",
+        "Antecedent: attention from a pronoun to what it refers to, measured on stories in which the antecedent of every pronoun is known.",
     },
     measured:
       "Each score is a mean attention weight, measured on random tokens repeated once, not on the text above.",

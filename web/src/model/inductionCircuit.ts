@@ -12,7 +12,7 @@ export interface WorkingHeads {
   induction: boolean;
 }
 
-/** Each token's stream has three parts, by rows. The first token is the start of the text, which is no letter. */
+/** Each token's stream has three parts, by rows. The first token is the start of the text, which is not a letter. */
 export interface InductionSteps {
   own: Rows; // the token's letter
   before: Rows; // written by the previous-token head: the letter before it

@@ -8,10 +8,10 @@ export interface Candidate {
 }
 
 /**
- * The next word given any earlier words, counted from lines of which the last word is to be predicted.
+ * The next word given any earlier words, counted from lines whose last word is to be predicted.
  *
- * Naive Bayes: a candidate counts as often as lines end in it, times, for each given word, the share of those lines that
- * contain the word. One line with and one without it are added, so that no share is 0. Words that occur in no line
+ * Naive Bayes: a candidate's score is the number of lines that end in it, times, for each given word, the share of those
+ * lines that contain the word. One line with and one without it are added, so that no share is 0. Words that occur in no line
  * are ignored.
  */
 export function predictNext(text: string, past: readonly string[]): Candidate[] {

@@ -63,7 +63,7 @@ export function symbolOf(name: string, config: NotationConfig): string {
   const weight = /^([Wb])_(\w+)$/.exec(part);
   if (weight) return `${weight[1]}^{${weight[2] === "gate" ? "g" : weight[2]}}`;
   if (head === null) return SYMBOLS[part] ?? `\\text{${part}}`;
-  if (part === "output") return `o^{${head}}`; // the outputs of all heads may stand side by side
+  if (part === "output") return `o^{${head}}`; // with the head's number, since several heads' outputs may be shown side by side
   return (hasRawQueries(config) ? RAW[part] : undefined) ?? HEAD_SYMBOLS[part] ?? `\\text{${part}}`;
 }
 

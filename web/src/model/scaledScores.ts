@@ -26,7 +26,7 @@ export function drawScores(d_k: number, seed: number): Rows {
   });
 }
 
-/** The derivative of a weight by its own score. */
+/** The derivative of a weight with respect to its own score. */
 export function softmaxSlope(weight: number): number {
   return weight * (1 - weight);
 }

@@ -8,7 +8,7 @@ import { uniform } from "./random";
 const LEARNING_RATE = 0.05;
 const [BETA1, BETA2, EPSILON] = [0.9, 0.999, 1e-8]; // Adam
 
-/** The words at most `window` places before or after the one at `place`. */
+/** The words at most `window` positions before or after the one at `place`. */
 export function neighborsAt(words: readonly string[], place: number, window: number): string[] {
   return words.filter((_, i) => i !== place && Math.abs(i - place) <= window);
 }
@@ -20,7 +20,7 @@ export function pairsOf(words: readonly string[], window: number): [string, stri
   );
 }
 
-/** The different words of sentences, in alphabetical order. */
+/** The distinct words of the sentences, in alphabetical order. */
 export function vocabularyOf(sentences: readonly (readonly string[])[]): string[] {
   return [...new Set(sentences.flat())].sort((a, b) => (a < b ? -1 : 1));
 }
@@ -81,7 +81,7 @@ export function lossAndGradient({ width, inputs, outputs }: SkipGram, counts: Fl
     for (let word = 0; word < words; word++) {
       const logProbability = scores[word]! - normalizer;
       gradient.loss -= (row[word]! * logProbability) / total;
-      const slope = (pairs * Math.exp(logProbability) - row[word]!) / total; // of the loss by the score
+      const slope = (pairs * Math.exp(logProbability) - row[word]!) / total; // of the loss with respect to the score
       for (let d = 0; d < width; d++) {
         gradient.inputs[at + d]! += slope * outputs[word * width + d]!;
         gradient.outputs[word * width + d]! += slope * inputs[at + d]!;

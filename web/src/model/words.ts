@@ -1,6 +1,6 @@
 /** Words of a text and the tokens that they are made of. */
 
-const MIN_TOKENS = 4; // of a word that counts as read in small pieces
+const MIN_TOKENS = 4; // a word of fewer tokens is not reported as split
 const MAX_CHARACTERS = 1.6; // per token, on average
 
 /** The words that the tokenizer takes apart almost letter by letter, each once. */

@@ -1,4 +1,4 @@
-/** The page's store: its location, the text that was run, and what is open. */
+/** The page's store: its location, the text that was run, and what is selected. */
 
 import { type ApiClient, ApiError } from "../engine/client";
 import type { OfflineSource } from "../engine/offline";
@@ -89,7 +89,7 @@ export class Page extends Selection {
     if (this.#opening === "") return texts;
     return [this.#opening, ...texts.filter((text) => text !== this.#opening)];
   });
-  /** Whether the open step is the one that the page opened on: neither the reader nor the address chose another. */
+  /** Whether the selected step is the one that the page opened on: neither the reader nor the address chose another. */
   get isAtOpening(): boolean {
     const { part, step, site, block, head } = this.location;
     const { block: openingBlock, head: openingHead } = this.#openingHead;

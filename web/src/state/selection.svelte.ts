@@ -69,7 +69,7 @@ export class Selection {
     const number = typeof step === "number" ? step : this.steps.findIndex(({ name }) => name === step);
     return Math.max(0, Math.min(number, this.steps.length - 1));
   });
-  /** The site whose matrix is open. */
+  /** The site whose matrix is shown. */
   readonly site = $derived.by(() => {
     const sites = this.steps[this.step]?.sites ?? [];
     return sites[Math.min(this.location.site, sites.length - 1)] ?? null;
@@ -114,7 +114,7 @@ export class Selection {
     void this.prefetch(); // before anything is painted
   }
 
-  /** Requests the numbers of the open step and then, while the reader looks at them, those of the next one. */
+  /** Requests the numbers of the selected step and then, while the reader looks at them, those of the next one. */
   protected async prefetch(): Promise<void> {
     const { shown, step } = this;
     if (shown === null) return;

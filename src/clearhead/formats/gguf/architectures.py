@@ -94,8 +94,8 @@ def _by_role(name: str, tensor: Tensor, config: Config, back: bool = False) -> T
     if ".query_key_value." not in name:
         return tensor
     shape = (3, config.n_head) if back else (config.n_head, 3)
-    parted = tensor.reshape(*shape, config.d_head, *tensor.shape[1:])
-    return parted.transpose(0, 1).reshape(tensor.shape)
+    split = tensor.reshape(*shape, config.d_head, *tensor.shape[1:])
+    return split.transpose(0, 1).reshape(tensor.shape)
 
 
 def _plus_one(name: str, tensor: Tensor, config: Config, back: bool = False) -> Tensor:  # noqa: ARG001
