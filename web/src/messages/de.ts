@@ -118,7 +118,8 @@ export const de: Messages = {
     same: "dasselbe Modell",
     example: (second, one) => `${one} / ${second}`,
     exampleSays: (one, second) => `Setzt beide Texte: „${one}“ und „${second}“`,
-    begin: "Gib oben einen anderen Text ein oder wähle ein anderes Modell.",
+    begin: (examples) =>
+      `Noch wird nichts verglichen. Gib oben einen anderen Text ein${examples ? ", wähle ein anderes Modell oder klicke eines der Beispiele daneben an" : " oder wähle ein anderes Modell"}: Dann siehst du, welche Zahlen sich unterscheiden und wie sehr.`,
     next: (which) => (which === 0 ? "Vorhersagen für diesen Text" : "Vorhersagen für den anderen Text"),
     where: "Größte Unterschiede",
     nowhere: "Hier gibt es keine Unterschiede.",
@@ -312,6 +313,8 @@ export const de: Messages = {
     description:
       "Verfolge den Verlust eines Laufs auf dem Trainingstext und auf zurückgehaltenem Validierungstext. Starte einen Lauf mit deinem eigenen Text, halte ihn an und setze ihn fort.",
     runs: "Läufe",
+    loading: "Läufe werden geladen …",
+    loadingSteps: "Kurven werden geladen …",
     none: "Es gibt noch keine Läufe. Starte unten einen.",
     nowhere:
       "Hier gibt es keine Läufe. Mit clearhead explore siehst du die Läufe in runs/ und startest neue.",

@@ -106,7 +106,8 @@ export const en = {
     same: "same model",
     example: (second: string, one: string) => `${one} / ${second}`,
     exampleSays: (one: string, second: string) => `Sets both texts: “${one}” and “${second}”`,
-    begin: "Type another text above or choose another model.",
+    begin: (examples: boolean) =>
+      `Nothing is compared yet. Type another text above${examples ? ", choose another model, or click one of the examples beside it" : " or choose another model"}: you then see which numbers differ, and by how much.`,
     next: (which: number): string =>
       which === 0 ? "Predictions for this text" : "Predictions for the other text",
     where: "Largest differences",
@@ -293,6 +294,8 @@ export const en = {
     description:
       "Watch the loss of a run on its training text and on held-out validation text. Start a run on your own text, stop it and resume it.",
     runs: "Runs",
+    loading: "Loading the runs…",
+    loadingSteps: "Loading the curves…",
     none: "There are no runs yet. Start one below.",
     nowhere: "There are no runs here. Use clearhead explore to see the runs in runs/ and to start new ones.",
     states: {
