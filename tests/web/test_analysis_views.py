@@ -2,6 +2,7 @@
 
 import json
 import re
+from itertools import pairwise
 
 import pytest
 
@@ -472,3 +473,19 @@ def test_each_view_has_an_introduction_and_no_serious_violations(visit, view, lo
     assert len(visitor.page.locator("[data-place=detail] .intro").inner_text()) > 40
     visitor.settle()
     assert axe(visitor) == []
+
+
+def test_attribution_of_a_long_text_labels_some_tokens(visitor):
+    visitor.open(model="long", text="The duck was tired. " * 12, view="why")
+    labels = visitor.page.locator(".picture text.token")
+    labels.first.wait_for()
+    tops = labels.evaluate_all("all => all.map((each) => each.getBoundingClientRect().y)")
+    assert len(tops) > 10
+    assert min(b - a for a, b in pairwise(tops)) >= 11.9
+
+
+def test_tokens_that_are_bytes_of_a_character_are_explained(visitor):
+    visitor.open(model="modern", text="a 猫", view="why")
+    visitor.page.locator("[aria-label=tokens] button[title*='part of a character']").first.wait_for()
+    visitor.page.get_by_role("button", name="Step by step").click()
+    visitor.page.locator("[role=rowheader] button[title*='part of a character']").first.wait_for()

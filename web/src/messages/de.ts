@@ -194,6 +194,7 @@ export const de: Messages = {
     way: "Attributionspfad",
     insteadOf: "statt",
     none: "kein anderes Token",
+    noDifference: "Warum dieses Token und nicht ein anderes? Öffne dafür das Modell in Clearhead.",
     lowers: (against) => (against === null ? "senkt" : `für „${against}“`),
     raises: (word) => (word === null ? "erhöht" : `für „${word}“`),
     logit: (word, against) =>
@@ -692,6 +693,8 @@ export const de: Messages = {
     feedforward_normed: "Feed-Forward-Norm",
     final: "letzte Norm",
   },
+  byteToken: (token) =>
+    `${token} ist Teil eines Zeichens: Der Tokenizer hat kein Token für das ganze Zeichen und zerlegt es in die Bytes seiner UTF-8-Kodierung.`,
   pointed: {
     axes: "von ↓ zu →",
     score: (from, to, score) => `Score von „${from}“ zu „${to}“: ${score}`,

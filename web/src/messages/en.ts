@@ -185,6 +185,7 @@ export const en = {
     way: "Attribution path",
     insteadOf: "instead of",
     none: "no other token",
+    noDifference: "To see why this token and not another one, open the model in Clearhead.",
     lowers: (against: string | null) => (against === null ? "lowers" : `for “${against}”`),
     raises: (word: string | null) => (word === null ? "raises" : `for “${word}”`),
     logit: (word: string, against: string | null) =>
@@ -668,6 +669,8 @@ export const en = {
     final: "final norm",
   } as Record<string, string>,
   looks: (from: string, to: string, share: string) => `“${from}” puts ${share} of its attention on “${to}”`,
+  byteToken: (token: string) =>
+    `${token} is part of a character: the tokenizer has no token for the whole character and splits it into the bytes of its UTF-8 encoding.`,
   pointed: {
     axes: "from ↓ to →",
     score: (from: string, to: string, score: string) => `Score from “${from}” to “${to}”: ${score}`,

@@ -145,20 +145,27 @@ export class Page extends Selection {
     const { model, text: before } = this.location;
     if (this.offline !== null) {
       this.location.text = this.offline.texts[0] ?? null;
+      if (this.offline.opening !== null && this.location.text !== null)
+        this.#openAt(this.location.text, this.offline.opening);
       return;
     }
     await this.#while(async () => {
       await this.models.loadConfig(model);
       const { text, block, head, position } = await this.api.opening(model);
       if (this.location.text !== before || this.location.model !== model) return; // the reader was faster
-      this.#opening = this.location.text = this.draft = text;
-      this.#opensAt = { block, head, row: position };
-      if (this.#opensHead) {
-        Object.assign(this.location, this.#opensAt);
-        this.#openingHead = { block, head };
-      }
-      this.#opensHead = true; // for the next model
+      this.location.text = this.draft = text;
+      this.#openAt(text, { block, head, row: position });
     });
+  }
+
+  #openAt(text: string, at: HeadIndex & { row: number }): void {
+    this.#opening = text;
+    this.#opensAt = at;
+    if (this.#opensHead) {
+      Object.assign(this.location, at);
+      this.#openingHead = { block: at.block, head: at.head };
+    }
+    this.#opensHead = true; // for the next model
   }
 
   /** Runs another text. The request for the previous one is aborted. */
