@@ -13,15 +13,16 @@ import pytest
 
 from clearhead.errors import UserError
 from clearhead.export import published_folder
-from clearhead.export.published_folder import publish
+from clearhead.export.published_folder import INDEX_FILE, publish
 from clearhead.export.saved_page import pack
 from clearhead.labs.catalog import LABS
 from clearhead.labs.catalog import lab as run_lab
+from clearhead.labs.opening import find_head
 from clearhead.page.assets import has_bundles
 from tests.web.test_lecture_000 import cosine, trace_of
 from tests.web.test_lecture_001 import sees
 from tests.web.test_numbers import check, numbers_of
-from tests.web.visitor import Visitor, percent, shows
+from tests.web.visitor import Visitor, percent, shows, visible
 
 TEXTS = ["The duck was too tired", "The duck was too happy", "A cat sat by the road"]
 PATH = "/user/clearhead/"
@@ -117,6 +118,22 @@ def see_softmax(guest, model, text):
     )
     shown = guest.page.locator(".next .share").all_inner_texts()
     assert all(shows(text, chance, percent) for text, chance in zip(shown, chances, strict=True))
+
+
+def test_page_opens_on_the_head_chosen_for_the_first_text(come, host, model):
+    found = find_head(model.inspect(TEXTS[0]))
+    index = json.loads((host.root / PATH.strip("/") / INDEX_FILE).read_text(encoding="utf-8"))
+    assert index["opening"] == {"block": found.block, "head": found.head, "row": found.row}
+    # Another place than where pages without one open.
+    guest = come()
+    guest.page.route(
+        f"**/{INDEX_FILE}",
+        lambda route: route.fulfill(json={**index, "opening": {"block": 1, "head": 0, "row": 2}}),
+    )
+    guest.open()
+    title = guest.page.get_by_role("heading", name="Block 1, head 0: attention from")
+    token = visible(model.inspect(TEXTS[0]).tokens[2])
+    guest.expect(title.inner_text, f"Block 1, head 0: attention from “{token}”")
 
 
 def test_texts_are_fetched_when_selected(come, model):

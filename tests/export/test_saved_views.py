@@ -1,13 +1,17 @@
 """Views of a saved page other than the steps: which ones exist, and that they show Python's numbers."""
 
 import re
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from clearhead.errors import UserError
+from clearhead.export import saved_views
 from clearhead.export.precompute import MAX_QUERIES
 from clearhead.export.saved_page import save_html
+from clearhead.export.saved_trace import save_trace
 from clearhead.export.saved_views import choose_views
+from clearhead.labs.opening import Opening
 from clearhead.language_model import LanguageModel
 from tests.web.test_analysis_views import filled, number
 from tests.web.visitor import fixed, percent, shows, visible
@@ -34,6 +38,24 @@ def test_tabs_list_the_saved_views(read, model, tmp_path):
     reader.page.get_by_text("Not included in this file: Compare, Edit, Word vectors.").wait_for()
     tabs(reader).first.click()
     reader.see("block.1.head.1.query_raw")
+
+
+def test_page_opens_on_the_head_with_the_clearest_role(model, monkeypatch):
+    chosen = Opening("", 2, 1, 0, "previous", 0.9)
+    monkeypatch.setattr(saved_views, "find_head", lambda _: chosen)
+    for names in (None, ["flow"], ["ends"]):
+        views = choose_views(names, model.inspect(TEXT))
+        assert (views.heads, views.row) == ([(1, 0)], 2)
+        header, _ = save_trace(model.inspect(TEXT), views)
+        query = parse_qs(urlsplit(header["query"]).query)
+        assert (query["block"], query["head"], query["row"]) == (["1"], ["0"], ["2"])
+    assert choose_views(["flow", "block.1.head.1"], model.inspect(TEXT)).heads == [(1, 1)]
+
+
+def test_attribution_says_that_a_file_has_no_differences(read, model, tmp_path):
+    save_html(model.inspect(TEXT), tmp_path / "x.html", ["why"])
+    reader = read(tmp_path / "x.html")
+    reader.page.get_by_text("To see why this token and not another one, open the model").wait_for()
 
 
 def test_logit_lens_matches_python(read, model, tmp_path):

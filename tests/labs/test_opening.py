@@ -6,7 +6,7 @@ import torch
 import clearhead as ch
 from clearhead.labs import opening as module
 from clearhead.labs.heads import heads
-from clearhead.labs.opening import CLEAR, find_opening
+from clearhead.labs.opening import CLEAR, find_head, find_opening
 from clearhead.language_model import LanguageModel
 from clearhead.model.config import preset
 from clearhead.model.transformer import Transformer
@@ -39,6 +39,16 @@ def test_built_in_model_opens_on_its_antecedent_head(stories):
     assert found.weight > 0.9
     # The same head scores best on stories.
     assert heads(stories).best("antecedent")[:2] == (found.block, found.head)
+
+
+def test_head_is_chosen_for_a_text_that_is_given(stories):
+    chosen = find_opening(stories)
+    trace = stories.inspect("Ella lived near the village. She had a trumpet, and it was green.")
+    found = find_head(trace)
+    assert (found.block, found.head, found.role) == (chosen.block, chosen.head, "antecedent")
+    assert trace.tokens[found.row] == " it"
+    others = [(0, 0), (0, 1)]
+    assert (find_head(trace, others).block, find_head(trace, others).head) in others
 
 
 def test_prediction_is_spread_over_several_tokens(stories):

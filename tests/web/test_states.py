@@ -18,6 +18,20 @@ def hold(visitor, path):
     return release
 
 
+def fail(visitor, *paths, status=500, message="out of memory"):
+    """Answer requests to these paths with an error until the returned function is called."""
+    body = json.dumps({"error": {"message": message, "code": "internal_error"}})
+    for path in paths:
+        visitor.page.route(f"**{path}", lambda route: route.fulfill(status=status, body=body))
+    visitor.forgive(str(status))
+
+    def recover():
+        for path in paths:
+            visitor.page.unroute(f"**{path}")
+
+    return recover
+
+
 def test_a_view_is_loading_until_it_is_ready(visitor):
     visitor.open(model="modern", text=TEXT)
     release = hold(visitor, "/api/lens")
@@ -68,3 +82,57 @@ def test_a_request_that_cannot_succeed_offers_no_retry(visitor):
     alert = visitor.page.locator(".view [role=alert]")
     visitor.expect(lambda: "too many tokens" in alert.inner_text(), True)
     assert alert.get_by_role("button").count() == 0
+
+
+def test_runs_that_cannot_be_loaded_are_not_missing_and_can_be_retried(visitor):
+    recover = fail(visitor, "/api/runs")
+    visitor.open(model="modern", text=TEXT, view="training")
+    alert = visitor.page.locator("main [role=alert]:not(:empty)")
+    visitor.expect(lambda: "out of memory" in alert.inner_text(), True)
+    assert visitor.page.get_by_text("There are no runs").count() == 0
+    recover()
+    alert.get_by_role("button", name="Try again").click()
+    visitor.page.get_by_text("There are no runs").wait_for()
+    assert alert.count() == 0
+
+
+def test_runs_are_loading_until_they_are_known(visitor):
+    visitor.open(model="modern", text=TEXT)
+    visitor.page.reload()
+    release = hold(visitor, "/api/runs")
+    visitor.page.get_by_role("button", name="Training", exact=True).click()
+    visitor.expect(visitor.page.locator("main [role=status]").all_inner_texts, ["Loading the runs…"])
+    release()
+    visitor.page.get_by_text("There are no runs").wait_for()
+
+
+def test_an_error_of_attribution_is_shown_once_and_one_retry_loads_everything(visitor):
+    visitor.open(model="modern", text=TEXT)
+    recover = fail(visitor, "/api/attribute", "/api/why")
+    visitor.page.get_by_role("button", name="Attribution").click()
+    visitor.page.locator(".view [role=alert]").first.wait_for()
+    visitor.settle()
+    assert visitor.page.locator(".view [role=alert]").count() == 1
+    recover()
+    visitor.button("Try again").click()
+    visitor.page.get_by_test_id("total").wait_for()
+    visitor.page.get_by_role("heading", name="Why head 0.0 attends").wait_for()
+
+
+def test_an_empty_comparison_says_what_to_do(visitor):
+    visitor.open(model="modern", text=TEXT, view="compare")
+    visitor.page.get_by_text("Nothing is compared yet. Type another text above").wait_for()
+
+
+def test_an_empty_text_stays_empty_after_a_reload(visitor):
+    visitor.open(model="modern", text=TEXT)
+    visitor.prompt.fill("")
+    visitor.expect(lambda: "text=&" in f"{visitor.url}&", True)
+    visitor.page.reload()
+    visitor.page.get_by_role("status").filter(has_text="The text is empty").wait_for()
+    assert visitor.prompt.input_value() == ""
+    visitor.page.get_by_role("button", name="Tiny head").click()  # a view that is not about the text
+    visitor.page.get_by_text("small enough to compute by hand").wait_for()
+    visitor.page.get_by_role("button", name="Step by step").click()
+    visitor.type(TEXT)
+    visitor.expect(lambda: visitor.said != [], True)

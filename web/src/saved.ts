@@ -41,7 +41,7 @@ async function showFolder(): Promise<void> {
     return new Uint8Array(await response.arrayBuffer());
   });
   const page = new Page(new ApiClient(folder.fetch), location.search, folder);
-  if (!folder.texts.includes(page.location.text)) page.location.text = "";
+  if (!folder.texts.includes(page.location.text ?? "")) page.location.text = null;
   target.replaceChildren();
   mount(PublishedPage, { target, props: { page } });
 }

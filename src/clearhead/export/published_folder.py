@@ -27,6 +27,7 @@ from clearhead.inspect.state_trace import need_heads
 from clearhead.inspect.trace import Trace
 from clearhead.inspect.weights import weight, weight_names
 from clearhead.labs.catalog import LABS, lab
+from clearhead.labs.opening import find_head
 from clearhead.language_model import LanguageModel
 from clearhead.model.config import Config
 from clearhead.page.assets import SITE, read_bundle
@@ -86,6 +87,7 @@ def publish(
         files[_text_file(number)] = pack(header, arrays)
     if labs:
         files[LAB_FILE] = _run_labs(log)
+    opening = find_head(traces[0], views.heads)
     index = {
         "details": _request(client, "/api/open", model.name),
         "views": [*views.tabs, "lectures", "tiny", *(["labs"] if labs else [])],
@@ -93,6 +95,7 @@ def publish(
             {"text": text, "ids": trace.ids[0].tolist(), "file": _text_file(number)}
             for number, (text, trace) in enumerate(zip(texts, traces, strict=True))
         ],
+        "opening": {"block": opening.block, "head": opening.head, "row": opening.row},
         "heads": _request(client, "/api/heads", model.name),
         "labs": labs,
     }

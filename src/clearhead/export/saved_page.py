@@ -33,9 +33,9 @@ def save_html(
     next token), a head such as "block.3.head.5", a block such as "block.3" with all its heads, "ends" (the
     embedding, the final norm and the next token), "lens" (the logit lens), "why" (attributions of the most
     likely next tokens, and of the heads' scores) and "words" (the nearest neighbors of each token). The
-    default is the flow and the first head. A comparison shows its two traces side by side; other views show
-    its first trace. The page opens with the comparison, or else with the first view. A head's numbers can be
-    followed back to the trained weights.
+    default is the flow and the head with the clearest role in this text. A comparison shows its two traces
+    side by side; other views show its first trace. The page opens with the comparison, or else with the
+    first view. A head's numbers can be followed back to the trained weights.
     """
     if isinstance(what, StateTrace):
         what = need_heads(what, "a page of a trace")

@@ -126,6 +126,8 @@ def _location(texts: list[SavedTrace], views: SavedViews) -> dict[str, Any]:
     first = texts[0]
     block, head = next(iter(views.heads), (0, 0))
     location = {"model": first.model, "text": first.text, "view": views.opened, "block": block, "head": head}
+    if views.row >= 0:
+        location["row"] = views.row
     if len(texts) > 1:
         other = texts[1].model
         location |= {"other": texts[1].text, "otherModel": "" if other == first.model else other}

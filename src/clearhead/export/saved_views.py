@@ -10,8 +10,9 @@ from clearhead.errors import UserError
 from clearhead.inspect.comparison import Comparison
 from clearhead.inspect.indexing import check_index
 from clearhead.inspect.trace import Trace
+from clearhead.labs.opening import find_head
 
-DEFAULT_VIEWS = ("flow", "block.0.head.0")
+DEFAULT_VIEWS = ("flow",)  # and the head with the clearest role
 DEFAULT_COMPARISON_VIEWS = ("compare",)
 # The tabs that need precomputed responses, in the page's order.
 REQUEST_TABS = ("compare", "why", "lens", "words")
@@ -27,6 +28,7 @@ class SavedViews:
     heads: list[tuple[int, int]] = field(default_factory=list)
     tabs_with_requests: set[str] = field(default_factory=set)
     opened: str = ""
+    row: int = -1  # the token to look from; -1 for the last
 
     @property
     def tabs(self) -> list[str]:
@@ -67,8 +69,9 @@ def choose_views(names: Sequence[str] | None, what: Trace | Comparison[Trace]) -
                 views.heads.append((block, check_index(int(match[2]), config.n_head, "head")))
         if name != "flow":  # drawn above the tabs
             views.opened = views.opened or (name if name in REQUEST_TABS else "steps")
-    if views.flow or views.ends:
-        views.heads = views.heads or [(0, 0)]
+    if (views.flow or views.ends) and not views.heads:
+        found = find_head(what.one if isinstance(what, Comparison) else what)
+        views.heads, views.row = [(found.block, found.head)], found.row
     views.heads = list(dict.fromkeys(views.heads))
     views.opened = "compare" if compared else views.opened or "steps"
     return views

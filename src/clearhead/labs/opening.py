@@ -8,7 +8,7 @@ certain. If no sentence qualifies, the model opens on a text that it generates.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -67,6 +67,23 @@ def find_opening(model: LanguageModel, check: Callable[[], object] = lambda: Non
     return best or _open_own_text(model)
 
 
+def find_head(trace: Trace, heads: Sequence[tuple[int, int]] | None = None) -> Opening:
+    """Choose the head with the clearest role in a text that is given, among `heads` or all."""
+    return _open("".join(trace.tokens), trace, _antecedent(trace), heads)
+
+
+def _antecedent(trace: Trace) -> tuple[int, int] | None:
+    """The positions of a pronoun and its antecedent, if the text continues or repeats one of the sentences."""
+    for _, pronoun, antecedent in SENTENCES:
+        try:
+            places = trace.positions_of(pronoun)[-1], trace.positions_of(antecedent)[0]
+        except UserError:  # not in this text
+            continue
+        if places[1] < places[0]:
+            return places
+    return None
+
+
 def _open_own_text(model: LanguageModel) -> Opening:
     """Open on a line that the model generates, up to where it is least certain of what follows."""
     tokenizer = model.tokenizer
@@ -92,9 +109,19 @@ def _own_line(model: LanguageModel) -> str:
     return max(lines, key=len, default="").strip()
 
 
-def _open(text: str, trace: Trace, places: tuple[int, int] | None) -> Opening:
+def _open(
+    text: str,
+    trace: Trace,
+    places: tuple[int, int] | None,
+    heads: Sequence[tuple[int, int]] | None = None,
+) -> Opening:
     """The head with the clearest role in this text; the most informative role comes first."""
     weights = torch.stack([trace.weights(i).float().cpu() for i in range(trace.config.n_block)])
+    if heads is not None:
+        allowed = torch.zeros(weights.shape[:2], dtype=torch.bool)
+        for block, head in heads:
+            allowed[block, head] = True
+        weights[~allowed] = 0
     rest = 1 - trace.read("logits", rows=-1)[0].float().softmax(-1).max().item()
     pairs: dict[Role, list[tuple[int, int]]] = {
         "antecedent": [] if places is None else [places],
@@ -113,7 +140,8 @@ def _open(text: str, trace: Trace, places: tuple[int, int] | None) -> Opening:
         if (weight := means.max().item()) >= CLEAR:
             row, _ = pairs[role][int(table[block, head].argmax())]
             return Opening(text, row, block, head, role, weight, score)
-    return Opening(text, -1, 0, 0, None, 0.0, score)
+    block, head = heads[0] if heads else (0, 0)
+    return Opening(text, -1, block, head, None, 0.0, score)
 
 
 def _repeats(ids: list[int]) -> list[tuple[int, int]]:

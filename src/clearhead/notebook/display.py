@@ -72,7 +72,7 @@ def _location(
     """Return the page's query parameters, the token ids of the text, and the number of edits."""
     name, (model, traces) = next(iter(models.items()))
     if not traces:
-        return {"model": name, "text": text or ""}, None, 0
+        return {"model": name, **({"text": text} if text else {})}, None, 0
     trace = traces[0]
     ids = trace.ids[0].tolist()
     location = {"model": name, "text": model.tokenizer.decode(ids)}

@@ -9,6 +9,7 @@ export interface OfflineSource {
   hasFlow: boolean;
   views: readonly ViewName[];
   texts: readonly string[]; // that the reader can choose from
+  opening: { block: number; head: number; row: number } | null; // the place chosen for the first text
   nextWords: (input: ModelInput) => readonly number[]; // ids of the tokens that can be explained
   canShow: (place: { block: number; head: number; part: PartName }) => boolean;
   canAnswer: (path: string, request: ModelInput) => boolean;

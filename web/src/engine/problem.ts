@@ -18,6 +18,11 @@ export function toProblem(reason: unknown): Problem {
   return { message, status: -1, code: "", values: {} };
 }
 
+/** Whether the same request may succeed later: the server is busy, out of reach, or had an error of its own. */
+export function mayRecover({ status }: Problem): boolean {
+  return status === 0 || status === 429 || status >= 500;
+}
+
 /** The problem in the reader's language, or the server's message if there is no translation. */
 export function describeProblem(
   words: Messages,

@@ -13,6 +13,7 @@ export interface FolderIndex {
   details: Model;
   views: ViewName[];
   texts: { text: string; ids: number[]; file: string }[];
+  opening: { block: number; head: number; row: number };
   heads: HeadScores;
   labs: boolean;
 }
@@ -32,6 +33,7 @@ export class PublishedFolder implements OfflineSource {
   readonly hasFlow = true;
   readonly views: readonly ViewName[];
   readonly texts: readonly string[];
+  readonly opening: FolderIndex["opening"];
   #pending = new Map<number, Promise<SavedFile>>(); // by the text's index; kept after loading
   #loaded = new Map<number, SavedFile>();
   #labs: Promise<Labs> | null = null;
@@ -43,6 +45,7 @@ export class PublishedFolder implements OfflineSource {
   ) {
     this.views = index.views;
     this.texts = index.texts.map(({ text }) => text);
+    this.opening = index.opening;
   }
 
   static async open(readFile: ReadFile): Promise<PublishedFolder> {

@@ -37,6 +37,7 @@ export class SavedFile implements OfflineSource {
   readonly hasFlow: boolean;
   readonly views: readonly ViewName[];
   readonly texts: readonly string[] = []; // there is no other text to choose
+  readonly opening = null; // its query names the place
   readonly ids: number[];
   readonly #texts: SavedText[] = [];
   readonly #responses: Map<string, unknown>;

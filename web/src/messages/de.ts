@@ -118,7 +118,8 @@ export const de: Messages = {
     same: "dasselbe Modell",
     example: (second, one) => `${one} / ${second}`,
     exampleSays: (one, second) => `Setzt beide Texte: „${one}“ und „${second}“`,
-    begin: "Gib oben einen anderen Text ein oder wähle ein anderes Modell.",
+    begin: (examples) =>
+      `Noch wird nichts verglichen. Gib oben einen anderen Text ein${examples ? ", wähle ein anderes Modell oder klicke eines der Beispiele daneben an" : " oder wähle ein anderes Modell"}: Dann siehst du, welche Zahlen sich unterscheiden und wie sehr.`,
     next: (which) => (which === 0 ? "Vorhersagen für diesen Text" : "Vorhersagen für den anderen Text"),
     where: "Größte Unterschiede",
     nowhere: "Hier gibt es keine Unterschiede.",
@@ -193,6 +194,7 @@ export const de: Messages = {
     way: "Attributionspfad",
     insteadOf: "statt",
     none: "kein anderes Token",
+    noDifference: "Warum dieses Token und nicht ein anderes? Öffne dafür das Modell in Clearhead.",
     lowers: (against) => (against === null ? "senkt" : `für „${against}“`),
     raises: (word) => (word === null ? "erhöht" : `für „${word}“`),
     logit: (word, against) =>
@@ -312,6 +314,8 @@ export const de: Messages = {
     description:
       "Verfolge den Verlust eines Laufs auf dem Trainingstext und auf zurückgehaltenem Validierungstext. Starte einen Lauf mit deinem eigenen Text, halte ihn an und setze ihn fort.",
     runs: "Läufe",
+    loading: "Läufe werden geladen …",
+    loadingSteps: "Kurven werden geladen …",
     none: "Es gibt noch keine Läufe. Starte unten einen.",
     nowhere:
       "Hier gibt es keine Läufe. Mit clearhead explore siehst du die Läufe in runs/ und startest neue.",
@@ -689,6 +693,8 @@ export const de: Messages = {
     feedforward_normed: "Feed-Forward-Norm",
     final: "letzte Norm",
   },
+  byteToken: (token) =>
+    `${token} ist Teil eines Zeichens: Der Tokenizer hat kein Token für das ganze Zeichen und zerlegt es in die Bytes seiner UTF-8-Kodierung.`,
   pointed: {
     axes: "von ↓ zu →",
     score: (from, to, score) => `Score von „${from}“ zu „${to}“: ${score}`,

@@ -106,7 +106,8 @@ export const en = {
     same: "same model",
     example: (second: string, one: string) => `${one} / ${second}`,
     exampleSays: (one: string, second: string) => `Sets both texts: “${one}” and “${second}”`,
-    begin: "Type another text above or choose another model.",
+    begin: (examples: boolean) =>
+      `Nothing is compared yet. Type another text above${examples ? ", choose another model, or click one of the examples beside it" : " or choose another model"}: you then see which numbers differ, and by how much.`,
     next: (which: number): string =>
       which === 0 ? "Predictions for this text" : "Predictions for the other text",
     where: "Largest differences",
@@ -184,6 +185,7 @@ export const en = {
     way: "Attribution path",
     insteadOf: "instead of",
     none: "no other token",
+    noDifference: "To see why this token and not another one, open the model in Clearhead.",
     lowers: (against: string | null) => (against === null ? "lowers" : `for “${against}”`),
     raises: (word: string | null) => (word === null ? "raises" : `for “${word}”`),
     logit: (word: string, against: string | null) =>
@@ -293,6 +295,8 @@ export const en = {
     description:
       "Watch the loss of a run on its training text and on held-out validation text. Start a run on your own text, stop it and resume it.",
     runs: "Runs",
+    loading: "Loading the runs…",
+    loadingSteps: "Loading the curves…",
     none: "There are no runs yet. Start one below.",
     nowhere: "There are no runs here. Use clearhead explore to see the runs in runs/ and to start new ones.",
     states: {
@@ -665,6 +669,8 @@ export const en = {
     final: "final norm",
   } as Record<string, string>,
   looks: (from: string, to: string, share: string) => `“${from}” puts ${share} of its attention on “${to}”`,
+  byteToken: (token: string) =>
+    `${token} is part of a character: the tokenizer has no token for the whole character and splits it into the bytes of its UTF-8 encoding.`,
   pointed: {
     axes: "from ↓ to →",
     score: (from: string, to: string, score: string) => `Score from “${from}” to “${to}”: ${score}`,

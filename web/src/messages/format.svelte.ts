@@ -69,6 +69,11 @@ export function tokenLabel(token: string): string {
     : trimmed;
 }
 
+/** What a token is that is only part of a character, such as \\xc3; undefined for other tokens. */
+export function byteHint(words: { byteToken: (token: string) => string }, token: string): string | undefined {
+  return /\\x[0-9a-f]{2}/.test(token) ? words.byteToken(token) : undefined;
+}
+
 /** Also shows a leading space: " b" and "b" are two tokens. */
 export function exactTokenLabel(token: string): string {
   const text = tokenLabel(token);

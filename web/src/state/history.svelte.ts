@@ -14,10 +14,11 @@ export function syncHistory(getPage: () => Page): void {
   let changedAt = -EDIT_PAUSE;
   $effect(() => {
     const page = getPage();
-    const { model, text, block, head, part, view, open, word, against, stop } = page.location;
+    const { model, block, head, part, view, open, word, against, stop } = page.location;
+    const text = page.location.text ?? "";
     const query = page.query;
     const entry = JSON.stringify([runName(model), block, head, part, view, open, word, against, stop]);
-    if (page.shown === null) return;
+    if (page.shown === null && !page.isEmpty) return;
     // A generated text shares one entry, however many tokens it has.
     const stillTyping =
       text !== lastText &&

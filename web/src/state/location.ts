@@ -35,7 +35,7 @@ export interface OpenCell extends Cell {
 export interface PageLocation {
   view: ViewName;
   model: string; // "" for the first one
-  text: string;
+  text: string | null; // null until one is chosen
   block: number;
   head: number;
   part: PartName;
@@ -80,7 +80,7 @@ export type Settings = Record<string, string | number | boolean>;
 export const START_LOCATION: PageLocation = {
   view: "steps",
   model: "",
-  text: "",
+  text: null,
   block: 0,
   head: 0,
   part: "head",
@@ -122,7 +122,7 @@ export function toQuery(location: PageLocation): string {
     if (value !== initial) query.set(name, String(value));
   };
   put("model", location.model, START_LOCATION.model);
-  put("text", location.text, START_LOCATION.text);
+  if (location.text !== null) query.set("text", location.text);
   put("view", location.view, START_LOCATION.view);
   put("other", location.other, START_LOCATION.other);
   put("otherModel", location.otherModel, START_LOCATION.otherModel);
@@ -174,7 +174,7 @@ export function fromQuery(text: string): PageLocation {
   return {
     view: VIEWS.includes(view) ? view : START_LOCATION.view,
     model: query.get("model") ?? START_LOCATION.model,
-    text: query.get("text") ?? START_LOCATION.text,
+    text: query.get("text"),
     part: PARTS.includes(part) ? part : START_LOCATION.part,
     block: Math.max(0, integer("block")),
     head: Math.max(0, integer("head")),

@@ -64,7 +64,7 @@ export class Page extends Selection {
     this.overview = new Overview(api);
     this.examples = new ModelExamples(api);
     this.#opensHead = !/[?&](block|head|part|row|open)=/.test(query);
-    this.draft = this.location.text;
+    this.draft = this.location.text ?? "";
   }
 
   /** The training run of the model, if the server knows it. */
@@ -80,6 +80,8 @@ export class Page extends Selection {
     const one = this.training.find(this.training.active ?? "") ?? this.run ?? this.training.runs[0];
     return one ? [one] : [];
   });
+  /** Whether the address holds an empty text: nothing is shown until one is typed. */
+  readonly isEmpty = $derived.by(() => this.shown === null && this.location.text === "");
   /** Whether a text is being run, or chosen for the model. */
   readonly loading = $derived(this.#loading > 0);
   /** The texts that the reader can choose: the one that was chosen for the model comes first. */
@@ -117,8 +119,13 @@ export class Page extends Selection {
         this.location.model = this.models.first?.name ?? "";
       }
       if (this.location.model === "") return; // the model picker opens instead
-      if (this.location.text === "" && ids === undefined) await this.#choose();
-      this.draft = this.location.text;
+      if (this.location.text === null && ids === undefined) await this.#choose();
+      this.draft = this.location.text ?? "";
+      if (this.draft === "" && ids === undefined) {
+        await this.models.loadConfig(this.location.model);
+        void this.examples.load(this.location.model);
+        return;
+      }
       const opened = this.location.open.length;
       await this.#run(ids && { ids, piece: "", dropped: 0 });
       const { block, head, row, open } = this.location;
@@ -137,21 +144,28 @@ export class Page extends Selection {
   async #choose(): Promise<void> {
     const { model, text: before } = this.location;
     if (this.offline !== null) {
-      this.location.text = this.offline.texts[0] ?? "";
+      this.location.text = this.offline.texts[0] ?? null;
+      if (this.offline.opening !== null && this.location.text !== null)
+        this.#openAt(this.location.text, this.offline.opening);
       return;
     }
     await this.#while(async () => {
       await this.models.loadConfig(model);
       const { text, block, head, position } = await this.api.opening(model);
       if (this.location.text !== before || this.location.model !== model) return; // the reader was faster
-      this.#opening = this.location.text = this.draft = text;
-      this.#opensAt = { block, head, row: position };
-      if (this.#opensHead) {
-        Object.assign(this.location, this.#opensAt);
-        this.#openingHead = { block, head };
-      }
-      this.#opensHead = true; // for the next model
+      this.location.text = this.draft = text;
+      this.#openAt(text, { block, head, row: position });
     });
+  }
+
+  #openAt(text: string, at: HeadIndex & { row: number }): void {
+    this.#opening = text;
+    this.#opensAt = at;
+    if (this.#opensHead) {
+      Object.assign(this.location, at);
+      this.#openingHead = { block: at.block, head: at.head };
+    }
+    this.#opensHead = true; // for the next model
   }
 
   /** Runs another text. The request for the previous one is aborted. */
@@ -241,7 +255,7 @@ export class Page extends Selection {
     this.missingModel = "";
     const untouched = this.location.text === this.#opening; // if so, the other model opens with its own text
     await this.connection.guard(async () => {
-      if (this.location.text === "" || (isOther && untouched)) await this.#choose();
+      if (!this.location.text || (isOther && untouched)) await this.#choose();
       else if (isOther) this.#opening = "";
       await this.#run();
     });
@@ -252,12 +266,13 @@ export class Page extends Selection {
     const before = this.location;
     const location = fromQuery(query);
     if (location.model === "") location.model = before.model;
-    if (location.text === "") location.text = before.text;
+    location.text ??= before.text;
     this.location = location;
-    this.draft = location.text;
+    this.draft = location.text ?? "";
     this.hovered = null;
     const inputKey = ({ model, text, edits }: PageLocation) => JSON.stringify([model, text, edits]);
-    if (inputKey(location) !== inputKey(before)) await this.connection.guard(() => this.#run());
+    if (this.draft !== "" && inputKey(location) !== inputKey(before))
+      await this.connection.guard(() => this.#run());
   }
 
   /** Replaces the active edits and runs the text with them. */
@@ -298,7 +313,7 @@ export class Page extends Selection {
     const request = (edits: Edit[]) =>
       appended
         ? fetchAppended(this.api, { model, edits }, appended.ids, appended.dropped, config, signal)
-        : fetchTrace(this.api, { model, text, edits }, config, signal);
+        : fetchTrace(this.api, { model, text: text ?? "", edits }, config, signal);
     this.droppedEdits = this.#leftEdits;
     this.#leftEdits = 0;
     const { input, trace, dropped } = await fetchWithEdits(edits, config, request);

@@ -1,5 +1,6 @@
 import { afterEach, expect, test } from "vitest";
 import {
+  byteHint,
   count,
   exactTokenLabel,
   fixed,
@@ -67,6 +68,16 @@ test.each([
   [0.00001234, "1.2e−5"],
   [-Infinity, "−∞"],
 ])("shows %d precisely as %s", (number, text) => expect(precise(number)).toBe(text));
+
+test("explains tokens that are part of a character", () => {
+  const words = { byteToken: (token: string) => `bytes ${token}` };
+  expect(["\\xc3", "\\xf0\\x9f", "x", "ü"].map((token) => byteHint(words, token))).toEqual([
+    "bytes \\xc3",
+    "bytes \\xf0\\x9f",
+    undefined,
+    undefined,
+  ]);
+});
 
 test("uses a decimal comma and a space before the percent sign in German", () => {
   locale.language = "de";
