@@ -7,7 +7,8 @@ import torch
 from clearhead.errors import UserError
 from clearhead.model.config import preset
 from clearhead.model.transformer import Transformer
-from clearhead.text.batches import Batches, windows_for_evaluation
+from clearhead.text.batches import Batches
+from clearhead.text.evaluation_windows import windows_for_evaluation
 from clearhead.text.tokens import Tokens
 from clearhead.training.objective import cross_entropy, evaluate
 from clearhead.training.recipe import Recipe

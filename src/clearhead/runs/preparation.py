@@ -14,6 +14,7 @@ from clearhead.text.conversations import are_conversations, tokenize_conversatio
 from clearhead.text.corpus import Document, cut, documents, measure, thin
 from clearhead.text.token_cache import find_tokens, tokenize
 from clearhead.text.tokenizer import Tokenizer
+from clearhead.text.tokenizer_kinds import END
 from clearhead.text.tokens import Tokens
 from clearhead.training.objective import count_targets
 
@@ -67,7 +68,7 @@ def prepare_text(
 def _train_tokenizer(texts: Sequence[Document], request: TrainingRequest, n_bytes: int) -> Tokenizer:
     kind, n_vocab = choose_tokenizer(request, n_bytes)
     if kind in ("char", "byte"):
-        whole = (piece for document in texts for piece in document.pieces())
+        whole = (piece.replace(END, "") for document in texts for piece in document.pieces())
         return Tokenizer.train(kind, whole, n_vocab, mask=request.bidirectional)
     most = max(TOKENIZER_TEXT, TOKENIZER_TEXT_PER_TOKEN * (n_vocab or 0))
     taken = n_bytes
@@ -76,9 +77,8 @@ def _train_tokenizer(texts: Sequence[Document], request: TrainingRequest, n_byte
         taken = min(taken, LEAST_TEXT)
     # Exclude the validation text, which is a larger fraction when less of the text is used.
     beginning = int((1 - _fraction(request, taken)) * n_bytes)
-    return Tokenizer.train(
-        kind, _sample(texts, beginning, most / n_bytes), n_vocab, mask=request.bidirectional
-    )
+    sample = (stretch.replace(END, "") for stretch in _sample(texts, beginning, most / n_bytes))
+    return Tokenizer.train(kind, sample, n_vocab, mask=request.bidirectional)
 
 
 def _sample(texts: Sequence[Document], n_bytes: int, share: float) -> Iterator[str]:

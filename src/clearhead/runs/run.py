@@ -25,8 +25,9 @@ from clearhead.runs.request import TrainingRequest
 from clearhead.runs.start import open_start, plan_start, prepare
 from clearhead.runtime.device import free_memory, make_deterministic, pick_device
 from clearhead.runtime.process_group import ProcessGroup, full_tensor, local_shard
-from clearhead.text.batches import Batches, Blanks, windows_for_evaluation
+from clearhead.text.batches import Batches, Blanks
 from clearhead.text.corpus import Document
+from clearhead.text.evaluation_windows import windows_for_evaluation
 from clearhead.text.tokenizer import Tokenizer
 from clearhead.training.objective import evaluate
 from clearhead.training.trainer import DIVERGED, StepRecord, Trainer

@@ -124,7 +124,7 @@ class Trainer:
         return batch if step == self.step and batch is not None else self._stage(self.step)
 
     def _stage(self, step: int) -> Tensor:
-        return self.training_step.stage(*self.batches.at(step, self.group.rank, self.group.world_size))
+        return self.training_step.stage(self.batches.at(step, self.group.rank, self.group.world_size))
 
 
 def _parameters(optimizer: torch.optim.Optimizer) -> Iterator[Tensor]:
