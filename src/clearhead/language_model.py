@@ -139,7 +139,8 @@ class LanguageModel:
         length_penalty: float | None = None,
         **settings: Any,
     ) -> Any:
-        """Generate text from a prompt; without one, from the start of a document.
+        """Generate text from a prompt; without one, from the start of a document or, if the model was trained on
+        a single document, of a line.
 
         The prompt is a text, or ids such as those of `chat_ids`. Generation ends after `tokens` tokens, at
         the end of the document, or before a stop string. The result is a str that also has `ids`,
@@ -368,6 +369,10 @@ class LanguageModel:
         return weight(self.transformer("a weight by that name"), name)
 
     def _read_prompt(self, prompt: str | Sequence[int] | None) -> list[int]:
+        opening = (self.training or {}).get("opening_ids")
+        known = isinstance(opening, list) and all(type(i) is int for i in opening)
+        if prompt is None and opening and known and 0 <= min(opening) <= max(opening) < self.config.n_vocab:
+            return list(opening)
         return encode_prompt(prompt, self.tokenizer, self.config.n_vocab)
 
 
