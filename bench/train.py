@@ -163,7 +163,7 @@ def _transformers_step(
     steps = iter(range(10**6))
 
     def step() -> None:
-        inputs, targets = (torch.from_numpy(each).to(device) for each in batches.at(next(steps)))
+        inputs, targets = (torch.from_numpy(each).to(device) for each in batches.at(next(steps))[:2])
         with torch.autocast(device.type, torch.bfloat16, enabled=half):
             logits = run(input_ids=inputs).logits
         loss = torch.nn.functional.cross_entropy(logits.float().flatten(0, 1), targets.flatten())

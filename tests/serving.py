@@ -169,6 +169,7 @@ def make_finished(folder, model_folder, steps=3, **more):
     }
     (folder / "run.json").write_text(json.dumps(settings))
     lines = [
-        {"step": i, "loss": 1 / i, "lr_scale": 1.0, "tokens": 10 * i, **more} for i in range(1, steps + 1)
+        {"step": i, "loss": 1 / i, "learning_rate": 1.0, "tokens": 10 * i, **more}
+        for i in range(1, steps + 1)
     ]
     (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))

@@ -40,10 +40,12 @@ from clearhead.runtime.quantization import quantize as round_matrices
 from clearhead.text.conversations import render_messages
 from clearhead.text.corpus import Document, documents
 from clearhead.text.inputs import encode_prompt, encode_text
+from clearhead.text.sources import PACKED_SUFFIXES, TEXT_SUFFIXES
 from clearhead.text.tokenizer import Tokenizer
 from clearhead.training.evaluation import Evaluation, evaluate_texts
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+LONGEST_NAME = 1000  # characters; a longer text is not the name of a file
 OF_GENERATE = (
     "samples",
     "inspect",
@@ -137,7 +139,8 @@ class LanguageModel:
         length_penalty: float | None = None,
         **settings: Any,
     ) -> Any:
-        """Generate text from a prompt; without one, from the start of a document.
+        """Generate text from a prompt; without one, from the start of a document or, if the model was trained on
+        a single document, of a line.
 
         The prompt is a text, or ids such as those of `chat_ids`. Generation ends after `tokens` tokens, at
         the end of the document, or before a stop string. The result is a str that also has `ids`,
@@ -333,15 +336,15 @@ class LanguageModel:
         """The loss over the whole text in disjoint windows of the model's context, including the ends of
         documents.
 
-        A path names a file. For a model with a chat template, .jsonl files are conversations, rendered with
-        it and packed one after another as in training, and the loss is that of the assistant's replies. For a
-        bidirectional model it is the loss on masked tokens, which depend only on the window's number.
-        `report(done, total)` receives token counts.
+        A path, or the name of an existing file, is read. Documents do not see each other: each has the loss that
+        it has alone. For a model with a chat template, .jsonl files are conversations, rendered with it, and the
+        loss is that of the assistant's replies. For a bidirectional model it is the loss on masked tokens, which
+        depend only on the window's tokens. `report(done, total)` receives token counts.
         """
-        if isinstance(text, str):
-            texts: Sequence[Document] = [Document.of("the text", text)]
+        if isinstance(text, Path) or (isinstance(text, str) and _names_file(text)):
+            texts: Sequence[Document] = list(documents([text]))
         else:
-            texts = list(documents([text])) if isinstance(text, Path) else text
+            texts = [Document.of("the text", text)] if isinstance(text, str) else text
         return evaluate_texts(self.network, self.tokenizer, texts, batch_size, report)
 
     def inspect(
@@ -366,7 +369,25 @@ class LanguageModel:
         return weight(self.transformer("a weight by that name"), name)
 
     def _read_prompt(self, prompt: str | Sequence[int] | None) -> list[int]:
+        opening = (self.training or {}).get("opening_ids")
+        known = isinstance(opening, list) and all(type(i) is int for i in opening)
+        if prompt is None and opening and known and 0 <= min(opening) <= max(opening) < self.config.n_vocab:
+            return list(opening)
         return encode_prompt(prompt, self.tokenizer, self.config.n_vocab)
+
+
+def _names_file(text: str) -> bool:
+    """Whether a text is the name of a file. One that only looks like a name is an error, not a text."""
+    if not text or "\n" in text or len(text) > LONGEST_NAME:
+        return False
+    try:
+        if Path(text).is_file():
+            return True
+    except (OSError, ValueError):
+        return False
+    if " " not in text and Path(text).suffix.lower() in (*TEXT_SUFFIXES, *PACKED_SUFFIXES, ".jsonl"):
+        raise UserError(f"no such file: {text}; pass the path of an existing file, or a text")
+    return False
 
 
 def load(

@@ -399,3 +399,14 @@ def test_help_is_shown_without_a_command(clearhead):
 def test_version_is_printed(clearhead):
     result = clearhead("--version")
     assert (result.code, result.out, result.err) == (0, f"clearhead {version('clearhead')}\n", "")
+
+
+def test_control_characters_are_escaped_for_a_terminal(monkeypatch, capsys):
+    from clearhead.cli.console import print_text, printable
+
+    assert printable("a\tb\n\x00\x0e\x1b[31m\x9b\r") == "a\tb\n\\x00\\x0e\\x1b[31m\\x9b\\r"
+    print_text("\x1b[31m")
+    assert capsys.readouterr().out == "\x1b[31m"  # a file gets the text as it is
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    print_text("\x1b[31m")
+    assert capsys.readouterr().out == "\\x1b[31m"

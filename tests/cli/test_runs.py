@@ -4,6 +4,7 @@ import json
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from clearhead.cli.progress import TerminalObserver
@@ -36,8 +37,9 @@ def test_runs_are_listed(two_runs, clearhead, story_file):
     result = clearhead("runs")
     assert result.code == 0
     heading, done, half, _, how, resume = result.out.splitlines()
-    assert heading.split()[:3] == ["run", "kind", "steps"]
-    assert done.split()[:3] == ["runs/done", "transformer", "4/4"]
+    assert heading.split()[:5] == ["run", "kind", "text", "tokenizer", "steps"]
+    assert done.split()[:2] == ["runs/done", "transformer"]
+    assert "4/4" in done
     assert done.endswith("finished")
     assert "1/4" in half
     assert half.endswith("unfinished")
@@ -101,3 +103,18 @@ def test_resume_hint_for_moved_runs_and_python_runs():
     assert _how_to_resume(begun, Path("runs/new")) == "clearhead train my.txt --out runs/new --resume"
     assert _how_to_resume(["x", "train", "a"], Path("r")) == "clearhead train a --out r --resume"
     assert _how_to_resume(["script.py"], Path("r")).startswith("ch.train(…, out='r', resume=True)")
+
+
+def test_runs_are_compared_in_bits_per_byte(clearhead, story_file):
+    for tokenizer in ("byte", "bpe"):
+        folder, sizes = f"runs/{tokenizer}", [*SMALL[:-4], "--device", "cpu", "--tokenizer", tokenizer]
+        assert clearhead("train", story_file, "--out", folder, "--steps", 2, *sizes).code == 0
+    byte, bpe = sorted(json.loads(clearhead("runs", "--json").out)["runs"], key=lambda run: -len(run["run"]))
+    assert byte["text_sha256"] == bpe["text_sha256"]
+    assert (byte["tokenizer"].split()[0], bpe["tokenizer"].split()[0]) == ("byte", "bpe")
+    # A byte is a token, except for the one that ends the text.
+    assert byte["bits_per_byte"] == pytest.approx(byte["validation_loss"] / np.log(2), rel=0.01)
+    assert bpe["bits_per_byte"] < 0.8 * bpe["validation_loss"] / np.log(2)
+    heading, *_ = clearhead("runs").out.splitlines()
+    assert "bits per byte" in heading
+    assert "tokenizer" in heading

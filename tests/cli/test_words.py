@@ -88,3 +88,11 @@ def test_queries_import_neither_torch_nor_numba(vectors):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("king\n  queen")
+
+
+def test_unknown_word_does_not_hide_the_others(clearhead, vectors, refused):
+    asked = clearhead("words", vectors, "--near", "kng", "--near", "king", "--count", 1)
+    assert asked.code == 0
+    assert asked.out.splitlines() == ["king", "  queen  0.707"]
+    assert asked.err == "clearhead: 'kng' is not among the 5 words; did you mean 'king'?\n"
+    refused("words", vectors, "--near", "kng", words=["'kng' is not among the 5 words"])

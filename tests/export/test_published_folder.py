@@ -418,3 +418,11 @@ def test_invalid_publish_arguments_are_rejected(model, tmp_path, monkeypatch):
 
 def test_pack_returns_bytes():
     assert isinstance(pack({}, []), bytes)
+
+
+def test_texts_without_a_token_in_common_are_published(model, tmp_path):
+    texts = ["Ella", " river"]
+    one, other = (set(model.inspect(text).pieces[0]) for text in texts)
+    assert not one & other
+    publish(model, tmp_path / "x", texts, heads=[(0, 0)], labs=False)
+    assert (tmp_path / "x" / "text-1.bin").is_file()

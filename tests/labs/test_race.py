@@ -10,7 +10,7 @@ import clearhead
 from clearhead.errors import UserError
 from clearhead.labs import race as module
 from clearhead.language_model import load
-from clearhead.text.batches import windows_for_evaluation
+from clearhead.text.evaluation_windows import windows_for_evaluation
 from clearhead.text.tokens import Tokens
 from clearhead.training.objective import evaluate
 from tests.work_clock import WorkClock

@@ -20,7 +20,10 @@ def follower(tmp_path):
 
 
 def line(step, **more):
-    return json.dumps({"step": step, "loss": 10 / step, "lr_scale": 1.0, "tokens": 100 * step, **more}) + "\n"
+    return (
+        json.dumps({"step": step, "loss": 10 / step, "learning_rate": 1.0, "tokens": 100 * step, **more})
+        + "\n"
+    )
 
 
 def write(path, *lines, mode="a"):

@@ -32,7 +32,7 @@ SIZES = {
     "tokenizer": "char",
     "device": "cpu",
 }
-NUMBERS = {"loss", "gradient_norm", "lr_scale", "tokens", "validation", "tokens_per_second"}
+NUMBERS = {"loss", "gradient_norm", "learning_rate", "tokens", "validation", "tokens_per_second"}
 
 
 @pytest.fixture(autouse=True)
@@ -113,8 +113,8 @@ def test_tensorboard_follows_a_rollback(story_file, tmp_path):
     assert "returned to step 8" in run.notes[0]
     shown, metrics = events(tmp_path / "run"), read_metrics(tmp_path / "run")
     assert len(metrics) == 23
-    assert [step for step, _ in shown["lr_scale"]] == list(range(1, 21))
-    for name in ("loss", "lr_scale", "gradient_norm"):
+    assert [step for step, _ in shown["learning_rate"]] == list(range(1, 21))
+    for name in ("loss", "learning_rate", "gradient_norm"):
         assert shown[name] == as_events(metrics, name)
 
 

@@ -1,5 +1,6 @@
 """Fine-tuning an existing model: all of its weights, or LoRA adapters only."""
 
+import itertools
 import json
 import shutil
 from dataclasses import replace
@@ -199,16 +200,19 @@ def test_conversation_loss_counts_only_replies(talker, talks, tmp_path):
     run = Run(list(documents([talks])), settings, tmp_path)
     progress = list(run)
     assert progress[-1].validation < progress[0].loss - 1
-    targets, total, count = run.validation.targets[:], 0.0, 0
-    ids = np.concatenate(([int(run.tokens[len(run.tokens) - 1 :][0])], run.validation[:]))
-    for start in range(0, len(targets), 64):
-        window = torch.from_numpy(ids[start : start + 65])
-        with torch.no_grad():
-            surprise = -run.model.network(window[None, :-1])[0].double().log_softmax(-1)
-        for i, target in enumerate(targets[start : start + 64]):
-            if target >= 0:
-                total, count = total + float(surprise[i, target]), count + 1
-    assert 0 < count < len(targets)
+    n, total, count = len(run.validation), 0.0, 0
+    firsts = np.flatnonzero(run.validation.document_starts(0, n)).tolist()
+    assert firsts[0] == 0, "a conversation is split"
+    for first, last in itertools.pairwise([*firsts, n]):
+        ids, targets = run.validation[first:last], run.validation.targets[first + 1 : last]
+        for start in range(0, len(targets), 64):
+            window = torch.from_numpy(ids[start : start + 65])
+            with torch.no_grad():
+                surprise = -run.model.network(window[None])[0].double().log_softmax(-1)
+            for i, target in enumerate(targets[start : start + 64]):
+                if target >= 0:
+                    total, count = total + float(surprise[i, target]), count + 1
+    assert 0 < count < n
     assert progress[-1].validation == pytest.approx(total / count, rel=1e-5)
     assert run.model.tokenizer.config["chat_template"] == CHATML
 
@@ -243,3 +247,21 @@ def test_names_from_other_libraries_get_a_suggestion(name, meant):
 def test_text_that_is_not_a_path_is_rejected():
     with pytest.raises(UserError, match="sources = 3: expected a file"):
         clearhead.train(3)
+
+
+def test_same_text_keeps_its_split(story_file, tmp_path):
+    """What the first run validated on is not trained on by the second."""
+    texts = list(documents([story_file]))
+    small = {"blocks": 1, "heads": 1, "width": 16, "context": 32, "batch": 2, "device": "cpu"}
+    first = Run(texts, TrainingRequest(steps=1, tokenizer="byte", **small), tmp_path)
+    list(first)
+    first.model.save(tmp_path / "first")
+    second = Run(texts, request(tmp_path / "first", steps=1), tmp_path)
+    assert len(second.tokens) == len(first.tokens)
+    assert second.validation[:].tolist() == first.validation[:].tolist()
+    list(second)
+    second.model.save(tmp_path / "second")
+    third = Run(texts, request(tmp_path / "second", steps=1), tmp_path)
+    assert len(third.tokens) == len(first.tokens)
+    other = Run(texts, request(tmp_path / "first", steps=1, validation=0.3), tmp_path)
+    assert len(other.tokens) < len(first.tokens)

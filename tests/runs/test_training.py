@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 import pytest
 
 import clearhead
+from clearhead.errors import UserError
 from clearhead.training.trainer import Trainer
 
 SIZES = {
@@ -120,3 +121,23 @@ def test_warns_when_jsonl_is_read_as_plain_text(story_text, tmp_path):
 def test_unknown_settings_are_rejected_with_a_suggestion(story_file):
     with pytest.raises(clearhead.UserError, match="unknown setting 'minute'; did you mean 'minutes'"):
         clearhead.train(story_file, minute=1)
+
+
+def test_empty_file_is_skipped(story_file, tmp_path):
+    (tmp_path / "empty.txt").write_text("")
+    small = {"blocks": 1, "heads": 1, "width": 16, "context": 32, "batch": 2, "device": "cpu"}
+    with pytest.warns(UserWarning, match=r"skipped .*empty\.txt: empty"):
+        clearhead.train([story_file, tmp_path / "empty.txt"], steps=1, **small)
+    with pytest.raises(UserError, match=r"empty\.txt is empty"):
+        clearhead.train(tmp_path / "empty.txt", steps=1, **small)
+
+
+def test_text_without_a_prompt_starts_where_a_line_does(story_file, tmp_path):
+    small = {"blocks": 1, "heads": 1, "width": 16, "context": 32, "batch": 2, "device": "cpu"}
+    path = tmp_path / "lines.txt"
+    path.write_text("".join(f"line {i}\n" for i in range(400)))
+    model = clearhead.train(path, steps=1, tokenizer="byte", **small)
+    assert model.tokenizer.decode(model.training["opening_ids"]) == "\n"
+    assert model.generate(tokens=5, seed=1) == model.generate("\n", tokens=5, seed=1)
+    both = clearhead.train([path, story_file], steps=1, tokenizer="byte", **small)
+    assert "opening_ids" not in both.training  # the end token starts a document

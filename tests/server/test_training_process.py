@@ -92,7 +92,7 @@ def test_run_trains_to_completion(client, server, place, story_text):
     seen += metrics(client, after=last)["steps"]
     kept = read_metrics(place / "my")
     assert [each["step"] for each in seen] == [each["step"] for each in kept] == list(range(1, 61))
-    for name in ("loss", "lr_scale", "gradient_norm", "tokens", "validation", "sample"):
+    for name in ("loss", "learning_rate", "gradient_norm", "tokens", "validation", "sample"):
         assert [each[name] for each in seen] == [each.get(name) for each in kept], name
     assert seen[0]["smoothed"] == seen[0]["loss"]
     assert abs(seen[1]["smoothed"] - (seen[0]["loss"] + seen[1]["loss"]) / 2) < 1e-6

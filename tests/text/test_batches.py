@@ -1,4 +1,4 @@
-"""Batches: every window once per epoch, a pure function of the step, sharded without loss; and evaluation windows."""
+"""Batches: every window once per epoch, a pure function of the step, sharded without loss."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clearhead.errors import UserError
-from clearhead.text.batches import Batches, Blanks, windows_for_evaluation
+from clearhead.text.batches import Batches, Blanks
 from clearhead.text.tokens import IGNORED, Tokens
 
 
@@ -38,7 +38,7 @@ def test_epoch_contains_every_window_once(T: int, extra: int, B: int, seed: int,
 
 @given(step=st.integers(0, 50))
 def test_targets_are_the_next_tokens(step: int) -> None:
-    inputs, targets = Batches(counting(100), 7, 4, 0).at(step)
+    inputs, targets, _ = Batches(counting(100), 7, 4, 0).at(step)
     assert inputs.shape == targets.shape == (4, 7)
     assert inputs.dtype == targets.dtype == np.int64
     assert (targets == inputs + 1).all()
@@ -65,16 +65,16 @@ def test_ranks_partition_the_single_process_batch(world_size: int, step: int) ->
     batches = Batches(counting(90), 4, 12, seed=3)
     shares = [batches.at(step, rank, world_size) for rank in range(world_size)]
     whole = batches.at(step)
-    assert {inputs.shape for inputs, _ in shares} == {(12 // world_size, 4)}
-    assert (np.concatenate([inputs for inputs, _ in shares]) == whole[0]).all()
-    assert (np.concatenate([targets for _, targets in shares]) == whole[1]).all()
+    assert {inputs.shape for inputs, *_ in shares} == {(12 // world_size, 4)}
+    assert (np.concatenate([inputs for inputs, *_ in shares]) == whole[0]).all()
+    assert (np.concatenate([targets for _, targets, _ in shares]) == whole[1]).all()
 
 
 @given(steps=st.lists(st.integers(0, 200), max_size=20))
 def test_batch_does_not_depend_on_earlier_calls(steps: list[int]) -> None:
     used = Batches(counting(90), 4, 8, seed=3)
     for step in steps:
-        inputs, targets = used.at(step)
+        inputs, targets, _ = used.at(step)
         fresh = Batches(counting(90), 4, 8, seed=3).at(step)
         assert (inputs == fresh[0]).all()
         assert (targets == fresh[1]).all()
@@ -82,12 +82,12 @@ def test_batch_does_not_depend_on_earlier_calls(steps: list[int]) -> None:
 
 
 def test_batches_for_a_seed_are_stable() -> None:
-    inputs, _ = Batches(counting(1000), 10, 4, seed=0).at(3)
+    inputs, *_ = Batches(counting(1000), 10, 4, seed=0).at(3)
     assert inputs[:, 0].tolist() == [818, 378, 118, 108]
 
 
 def test_a_text_shorter_than_a_batch_repeats() -> None:
-    inputs, _ = Batches(counting(8), 4, 10, seed=0).at(0)
+    inputs, *_ = Batches(counting(8), 4, 10, seed=0).at(0)
     assert inputs.shape == (10, 4)
 
 
@@ -98,18 +98,6 @@ def test_text_that_is_too_short_is_rejected() -> None:
         Batches(counting(15), 8, 1, seed=0)
     with pytest.raises(UserError, match="seed = -1"):
         Batches(counting(16), 8, 1, seed=-1)
-
-
-@given(length=st.integers(0, 80), T=st.integers(1, 9), B=st.integers(1, 5))
-def test_evaluation_covers_every_token_once_after_its_predecessor(length: int, T: int, B: int) -> None:
-    found = list(windows_for_evaluation(counting(length), T, B, before=-1))
-    everything = [row for _, targets in found for row in targets.tolist()]
-    assert [i for row in everything for i in row] == list(range(length))
-    for inputs, targets in found:
-        assert inputs.dtype == targets.dtype == np.int64
-        assert (inputs == targets - 1).all()
-        assert len(inputs) <= B
-    assert [len(row) for row in everything] == [T] * (length // T) + [length % T] * (length % T > 0)
 
 
 BLANKS = Blanks(mask_id=999)
@@ -123,7 +111,7 @@ def test_masking_selects_a_fraction_of_each_row_as_targets() -> None:
     whole = [Batches(counting(900), 40, 12, seed=3).at(step)[0] for step in range(40)]
     cut = [blanked().at(step) for step in range(40)]
     masked = changed = kept = 0
-    for tokens, (inputs, targets) in zip(whole, cut, strict=True):
+    for tokens, (inputs, targets, _) in zip(whole, cut, strict=True):
         chosen = targets != IGNORED
         assert (chosen.sum(1) == 6).all()  # 15% of 40
         assert (targets[chosen] == tokens[chosen]).all()
@@ -138,7 +126,7 @@ def test_masking_selects_a_fraction_of_each_row_as_targets() -> None:
 
 
 def test_masking_is_a_function_of_seed_and_step() -> None:
-    inputs, targets = blanked().at(7)
+    inputs, targets, _ = blanked().at(7)
     for _ in range(2):
         again = blanked().at(7)
         assert (inputs == again[0]).all()
@@ -152,18 +140,20 @@ def test_masking_is_a_function_of_seed_and_step() -> None:
 def test_ranks_partition_the_single_process_masking(world_size: int, step: int) -> None:
     shares = [blanked().at(step, rank, world_size) for rank in range(world_size)]
     whole = blanked().at(step)
-    assert (np.concatenate([inputs for inputs, _ in shares]) == whole[0]).all()
-    assert (np.concatenate([targets for _, targets in shares]) == whole[1]).all()
+    assert (np.concatenate([inputs for inputs, *_ in shares]) == whole[0]).all()
+    assert (np.concatenate([targets for _, targets, _ in shares]) == whole[1]).all()
 
 
-@given(length=st.integers(0, 80), T=st.integers(1, 9), B=st.integers(1, 5))
-def test_evaluation_masking_does_not_depend_on_batch_size(length: int, T: int, B: int) -> None:
-    found = list(windows_for_evaluation(counting(length), T, B, -1, BLANKS))
-    single = list(windows_for_evaluation(counting(length), T, 1, -1, BLANKS))
-    rows = [row for inputs, targets in found for row in zip(inputs.tolist(), targets.tolist(), strict=True)]
-    assert rows == [(inputs[0].tolist(), targets[0].tolist()) for inputs, targets in single]
-    restored = [
-        i if t == IGNORED else t for inputs, targets in rows for i, t in zip(inputs, targets, strict=True)
-    ]
-    assert restored == list(range(length))
-    assert all(any(t != IGNORED for t in targets) for _, targets in rows)
+def test_windows_number_their_documents() -> None:
+    ids = np.array([9, 1, 2, 9, 3, 9, 4, 5, 6, 9])
+    separated = Tokens.of(ids, separator=9)
+    marked = Tokens.of(ids, starts=[0, 3, 5, 9])
+    for step in range(4):
+        found, same = (Batches(tokens, 4, 1, seed=1).at(step) for tokens in (separated, marked))
+        assert found.documents is not None
+        assert (found.documents == (found.inputs == 9).cumsum(1)).all()
+        assert (same.documents == found.documents).all()
+        cut = Batches(separated, 4, 1, seed=1, blanks=BLANKS).at(step)
+        assert cut.documents is not None
+        assert (cut.documents[:, 1:] == (found.inputs == 9).cumsum(1)[:, :-1]).all()
+    assert Batches(Tokens.of(ids), 4, 1, seed=1).at(0).documents is None

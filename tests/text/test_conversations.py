@@ -8,10 +8,11 @@ import pytest
 from transformers import PreTrainedTokenizerFast
 
 from clearhead.errors import UserError
-from clearhead.text.batches import Batches, windows_for_evaluation
+from clearhead.text.batches import Batches
 from clearhead.text.chat import render, render_replies
 from clearhead.text.conversations import are_conversations, tokenize_conversations
 from clearhead.text.corpus import Document, documents
+from clearhead.text.evaluation_windows import windows_for_evaluation
 from clearhead.text.tokenizer import Tokenizer
 from clearhead.text.tokens import IGNORED, Tokens
 
@@ -158,10 +159,10 @@ def test_windows_contain_targets_and_evaluation_covers_each_once():
     tokens = Tokens.of(ids, Tokens.of(targets))
     batches = Batches(tokens, n_context=8, batch_size=4, seed=0)
     for step in range(9):
-        inputs, aims = batches.at(step)
+        inputs, aims, _ = batches.at(step)
         assert ((aims != IGNORED).sum(1) > 0).all()
         assert ((aims == IGNORED) | (aims == inputs + 1)).all()
-    met = [aims[aims != IGNORED] for _, aims in windows_for_evaluation(tokens.part(1), 8, 4, before=0)]
+    met = [aims[aims != IGNORED] for _, aims, _ in windows_for_evaluation(tokens.part(1), 8, 4, before=0)]
     assert np.concatenate(met).tolist() == [60, 61, 62]
     first, last = tokens.split(0.4)
     assert first.targets[:].max() == IGNORED

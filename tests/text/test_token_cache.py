@@ -1,5 +1,6 @@
 """Token cache: the right stream, stored once, never partially written."""
 
+import itertools
 import json
 import os
 import signal
@@ -231,3 +232,22 @@ def test_mismatched_text_hash_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="changed while it was being read"):
         tokenize(TWO, BYTE, tmp_path, text_sha256="0" * 64)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_documents_are_told_apart_and_an_old_cache_is_rebuilt(tmp_path):
+    tokenizer = Tokenizer.train("byte", [])
+    one, two = Document.of("a", "first"), Document.of("b", "second\n<|endoftext|>\nthird")
+    assert not tokenize([one], tokenizer, tmp_path).are_documents
+    tokens = tokenize([one, two], tokenizer, tmp_path)
+    assert tokens.are_documents
+    ends = np.flatnonzero(tokens.document_starts(0, len(tokens))).tolist()
+    assert ends == np.flatnonzero(tokens[:] == tokenizer.end_id).tolist()
+    parts = [tokenizer.decode(tokens[a + 1 : b].tolist()) for a, b in itertools.pairwise(ends)]
+    assert parts == ["first", "second", "third"]
+    for path in tmp_path.glob("*/tokens.json"):  # as written before documents were told apart
+        manifest = json.loads(path.read_text())
+        del manifest["separator"]
+        path.write_text(json.dumps(manifest))
+    again = tokenize([one, two], tokenizer, tmp_path)
+    assert again.are_documents
+    assert (again[:] == tokens[:]).all()

@@ -6,7 +6,7 @@ import torch
 
 from clearhead.model.config import preset
 from clearhead.model.transformer import Transformer
-from clearhead.text.batches import windows_for_evaluation
+from clearhead.text.evaluation_windows import windows_for_evaluation
 from clearhead.text.tokens import Tokens
 from clearhead.training.objective import evaluate
 from clearhead.training.position_loss import PositionLoss, bits_per_byte, measure_positions

@@ -7,7 +7,8 @@ import torch
 from clearhead.errors import UserError
 from clearhead.model.config import preset
 from clearhead.model.transformer import Transformer
-from clearhead.text.batches import Batches, windows_for_evaluation
+from clearhead.text.batches import Batches
+from clearhead.text.evaluation_windows import windows_for_evaluation
 from clearhead.text.tokens import Tokens
 from clearhead.training.objective import cross_entropy, evaluate
 from clearhead.training.recipe import Recipe
@@ -120,3 +121,11 @@ def test_evaluation_is_the_exact_mean_for_any_batch_size():
 def test_the_loss_is_in_nats():
     logits = torch.tensor([[[0.0, math.log(3.0)]]])
     assert cross_entropy(logits, torch.tensor([[1]])).item() == pytest.approx(math.log(4 / 3))
+
+
+def test_record_has_the_learning_rate_of_the_matrices():
+    for optimizer, rate in (("muon", 0.02), ("adamw", 0.005)):
+        settings = {"optimizer": optimizer, "matrix_rate": 0.02, "learning_rate": 0.005, "warmup": 1}
+        records = list(trainer(steps=10, **settings))
+        assert records[0].learning_rate == pytest.approx(rate)
+        assert records[5].learning_rate == pytest.approx(rate / 2)

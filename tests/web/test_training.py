@@ -11,7 +11,7 @@ from clearhead.runs.run_folder import read_metrics
 from clearhead.server.model_loader import ModelLibrary
 from clearhead.server.model_registry import LoadOptions, ModelRegistry, load_models
 from tests.serving import make_finished, running
-from tests.web.visitor import fixed, percent, shows
+from tests.web.visitor import compact, fixed, shows
 
 TEXT = "The duck was too tired"
 WEIGHTS = "block.0.head.1.weights"
@@ -83,7 +83,7 @@ def check_row(visitor, run, records, step):
     shown, record = row(visitor, run), records[step - 1]
     assert whole(shown["step"]) == record["step"] == step
     assert shows(shown["loss"], record["loss"], lambda x: fixed(x, 4))
-    assert shown["lr_scale"] == percent(record["lr_scale"])
+    assert shown["learning_rate"] == compact(record["learning_rate"])
     assert whole(shown["tokens"]) == record["tokens"]
     validated = [each for each in records[:step] if each.get("validation") is not None]
     if not validated:

@@ -177,7 +177,7 @@ def test_training_exports_match_the_run_folder(visit, tmp_path, home, model_fold
         for name in ("one", "two"):
             records = read_metrics(place / name)
             taken = [row for row in rows if row["run"] == name]
-            for field in ("step", "loss", "validation", "lr_scale", "tokens"):
+            for field in ("step", "loss", "validation", "learning_rate", "tokens"):
                 found = [float(row[field]) if row[field] else None for row in taken]
                 assert found == [record.get(field) for record in records]  # to the last digit
         svg = take(visitor, "SVG", "runs-training.svg", within=".curves")

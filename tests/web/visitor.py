@@ -197,6 +197,14 @@ def fixed(x, digits):
     return f"−{text}" if x < 0 and float(text) != 0 else text
 
 
+def compact(x):
+    if x != 0 and abs(x) < 0.00095:
+        digits, power = f"{abs(x):.1e}".split("e")
+        return f"{digits}e{int(power)}".replace("-", "−")
+    exact = next((digits for digits in range(4) if abs(round(x, digits) - x) < 1e-12), 4)
+    return fixed(x, exact)
+
+
 def percent(p):
     x = 100 * p
     return f"{fixed(x, 0 if x >= 9.95 or x == 0 else 1 if x >= 0.095 else 2)}%"

@@ -88,7 +88,7 @@ class RunStep(WireModel):
     loss: float | None
     smoothed: float | None = Field(description="The mean of the loss over about the last twenty steps.")
     validation: float | None
-    lr_scale: float | None
+    learning_rate: float | None
     gradient_norm: float | None
     tokens: int = Field(description="Tokens trained on so far.")
     sample: str | None = Field(description="Text generated at this step.")

@@ -55,8 +55,8 @@ class NGram(nn.Module):
         last = len(sizes) - 1
         self.orders = nn.ModuleList(Order(size, i == 0, i == last) for i, size in enumerate(sizes))
 
-    def forward(self, ids: Tensor) -> Tensor:
-        """B T ids to B T V logits, or T ids to T V."""
+    def forward(self, ids: Tensor, documents: Tensor | None = None) -> Tensor:
+        """B T ids to B T V logits, or T ids to T V. `documents` (B T) numbers the documents of each row."""
         if ids.ndim == 1:
             return self(ids[None])[0]
         first, V = self.orders[0], self.config.n_vocab
@@ -67,7 +67,7 @@ class NGram(nn.Module):
             assert isinstance(shorter, Order)
             assert isinstance(longer, Order)
             if shorter.keys is not None:
-                nodes = self._follow(nodes, ids, shorter)
+                nodes = self._follow(nodes, ids, shorter, documents)
             self._put(logits, nodes, shorter, longer)
         return logits
 
@@ -79,10 +79,12 @@ class NGram(nn.Module):
         """The last ids that can influence the next token, at least one."""
         return ids[-max(1, self.config.order - 1) :]
 
-    def _follow(self, nodes: Tensor, ids: Tensor, order: Order) -> Tensor:
+    def _follow(self, nodes: Tensor, ids: Tensor, order: Order, documents: Tensor | None) -> Tensor:
         """The contexts extended by one token; none crosses the end of a document."""
         before, tokens = nodes[:, :-1], ids[:, 1:]
         known = (before != UNKNOWN) & (tokens != self.config.end_id)
+        if documents is not None:
+            known = known & (documents[:, 1:] == documents[:, :-1])
         found = order.find(before * self.config.n_vocab + tokens, known)
         return torch.cat([torch.full_like(ids[:, :1], UNKNOWN), found], dim=1)
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_sequence, unpack_sequence
 
 from clearhead.classics.recurrent_cell import GATES
 from clearhead.classics.recurrent_config import RecurrentConfig
@@ -79,13 +80,36 @@ class Recurrent(nn.Module):
         parts = 2 if config.kind == "lstm" else 1
         return State(weight.new_zeros(config.n_block, parts, rows, config.d_model))
 
-    def forward(self, ids: Tensor, state: State | None = None) -> Tensor:
-        """B T ids to B T V logits. If given, `state` holds the preceding context and is updated in place."""
-        return self.unembedding(self.hidden_states(ids, state))
+    def forward(self, ids: Tensor, state: State | None = None, documents: Tensor | None = None) -> Tensor:
+        """B T ids to B T V logits. If given, `state` holds the preceding context and is updated in place.
 
-    def hidden_states(self, ids: Tensor, state: State | None = None) -> Tensor:
+        `documents` (B T) numbers the documents of each row: the state starts over in each.
+        """
+        return self.unembedding(self.hidden_states(ids, state, documents))
+
+    def hidden_states(
+        self, ids: Tensor, state: State | None = None, documents: Tensor | None = None
+    ) -> Tensor:
         """The output of the last block, B T C, for callers that do not need logits at every position."""
-        return self.states(ids, state)[-1]
+        if documents is None:
+            return self.states(ids, state)[-1]
+        assert state is None, "packed documents have no preceding context"
+        return self._separate_states(ids, documents)
+
+    def _separate_states(self, ids: Tensor, documents: Tensor) -> Tensor:
+        """The output of the last block, B T C, where each document is read as a sequence of its own."""
+        lengths = [
+            length
+            for row in documents
+            for length in torch.unique_consecutive(row, return_counts=True)[1].tolist()
+        ]
+        x = self._thin(self.embedding(ids)).flatten(0, 1)
+        for block in self.blocks:
+            assert isinstance(block, RecurrentBlock)
+            packed = pack_sequence(list(x.split_with_sizes(lengths)), enforce_sorted=False)
+            states, _ = block.cell(packed)
+            x = self._thin(torch.cat(unpack_sequence(states)))
+        return x.view(*ids.shape, -1)
 
     def states(self, ids: Tensor, state: State | None = None) -> list[Tensor]:
         """The token vectors, and the state of each block after each token: B T C each."""

@@ -6,12 +6,15 @@ Also reads text arguments that may come from stdin.
 from __future__ import annotations
 
 import json
+import re
 import sys
 from typing import Any
 
 from rich.console import Console
 
 from clearhead.finite import finite
+
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 out = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
@@ -28,8 +31,13 @@ def read_argument(text: str) -> str:
 
 
 def print_text(text: str) -> None:
-    """Print text unchanged and unbuffered: rich would replace tabs and drop carriage returns."""
-    print(text, end="", flush=True)
+    """Print text unbuffered: rich would replace tabs. To a terminal, control characters are escaped."""
+    print(printable(text) if sys.stdout.isatty() else text, end="", flush=True)
+
+
+def printable(text: str) -> str:
+    """The text with control characters, which a terminal would obey, as escapes; newlines and tabs stay."""
+    return CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def print_json(document: Any) -> None:

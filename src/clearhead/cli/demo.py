@@ -16,7 +16,7 @@ import typer
 
 from clearhead.cli import serve
 from clearhead.cli.config import typed_again
-from clearhead.cli.console import err, out, print_text
+from clearhead.cli.console import err, out, plural, print_text
 from clearhead.cli.explore import can_open, open_browser
 from clearhead.cli.options import DEVICE, PRESET
 from clearhead.cli.progress import TerminalObserver
@@ -155,10 +155,8 @@ def _train_in_terminal(folder: Path, request: TrainingRequest, resume: bool, com
         err.print(f"the run in {folder} is finished; to see it: {see}")
         return
     if not outcome.finished and outcome.error is None:
-        steps = outcome.run.trainer.step
-        err.print(
-            f"stopped after {steps:,} steps; saved to {folder}: the same command with --resume continues"
-        )
+        steps = plural(outcome.run.trainer.step, "step")
+        err.print(f"stopped after {steps}; saved to {folder}: the same command with --resume continues")
         return
     show_outcome(outcome)
     model = outcome.run.model

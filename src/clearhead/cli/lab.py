@@ -18,7 +18,7 @@ from clearhead.cli.options import CSV, FIGURE, JSON
 from clearhead.cli.progress import live_line
 from clearhead.cli.results import check_output, finding_lines, give, part_lines
 from clearhead.labs.catalog import LABS
-from clearhead.labs.lab import Lab, Result, Setting, Watch
+from clearhead.labs.lab import Lab, Lines, Result, Setting, Watch
 
 app = typer.Typer(
     help="The lectures' experiments. Each prints its numbers and a question, and can save a figure.\n\n"
@@ -92,7 +92,8 @@ def _parameter(name: str, option: Any, kind: type) -> Parameter:
 def _show(lab: Lab, result: Result) -> None:
     out.print(f"{lab.title}\n\n{lab.description}\n")
     for part in result.parts:
-        out.print(part.name)
+        unit = f" ({part.up})" if isinstance(part, Lines) and part.up != part.name else ""
+        out.print(f"{part.name}{unit}")
         for line in part_lines(part):
             out.print(f"  {line}")
         out.print("")

@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.text import Text
 
 from clearhead.cli import RECEIVED
-from clearhead.cli.console import clock, err, plural
+from clearhead.cli.console import clock, err, plural, printable
 from clearhead.runs.observer import Observer
 
 if TYPE_CHECKING:
@@ -35,17 +35,16 @@ def show_plan(run: Run) -> None:
     config, recipe, request = run.plan.config, run.plan.recipe, run.request
     n, m = len(run.tokens), len(run.validation)
     precision = "bfloat16" if recipe.bfloat16 else "float32"
-    rate = recipe.matrix_rate if recipe.optimizer == "muon" else recipe.learning_rate
     rows = {
         "text": f"{n:,} tokens to train on, {m:,} to validate on",
         "tokenizer": f"{run.tokenizer.kind}, {run.tokenizer.n_vocab:,} tokens",
         "model": f"{_shape(config, request)}, "
         f"width {config.d_model}, context {config.n_context}: {config.n_parameter:,} parameters"
         + (f", {count_parameters(run.model.network):,} more in trainable adapters" if request.lora else ""),
-        "training": f"{recipe.steps:,} steps of {recipe.batch_size}×{run.plan.context} tokens "
+        "training": f"{plural(recipe.steps, 'step')} of {recipe.batch_size}×{run.plan.context} tokens "
         f"({_times(run.plan.epochs(n))} epochs), "
-        f"{recipe.name} ({recipe.optimizer}, learning rate {rate:g}, weight decay {recipe.weight_decay:g}), "
-        f"dropout {config.dropout:g}, seed {recipe.seed}",
+        f"{recipe.name} ({recipe.optimizer}, learning rate {recipe.main_rate:g}, "
+        f"weight decay {recipe.weight_decay:g}), dropout {config.dropout:g}, seed {recipe.seed}",
         "machine": f"{run.device.type}, {precision}"
         + (f", {run.group.world_size} processes" if run.group.world_size > 1 else "")
         + (f", done in about {clock(run.plan.seconds + run.seconds)}" if run.plan.seconds else ""),
@@ -80,6 +79,9 @@ class TerminalObserver(Observer):
         self.live = ExitStack()
         self.show: Show = lambda *_: None
 
+    def noted(self, message: str) -> None:
+        err.print(f"clearhead: {message}")
+
     def started(self, run: Run, reports: Reports) -> None:
         show_plan(run)
         for reporter in reports.reporters:
@@ -98,7 +100,7 @@ class TerminalObserver(Observer):
         self.validated = self.validated if progress.validation is None else progress
         self.show(_describe(progress, self.validated), _is_plain_line(progress))
         if progress.sample is not None:
-            err.print("  │ " + " ".join(progress.sample.split()), style="dim")
+            err.print("  │ " + printable(" ".join(progress.sample.split())), style="dim")
         return not run.group.any(bool(self.interrupted))
 
     def saving(self) -> None:

@@ -15,11 +15,13 @@ from clearhead.errors import UserError
 HEADINGS = {
     "run": "run",
     "kind": "kind",
+    "text": "text",
+    "tokenizer": "tokenizer",
     "steps": "steps",
     "parameters": "parameters",
     "tokens": "tokens read",
-    "validation_loss": "validation loss",
-    "best_validation_loss": "lowest",
+    "bits_per_byte": "bits per byte",
+    "best_bits_per_byte": "lowest",
     "state": "state",
 }
 
@@ -32,7 +34,8 @@ def runs(
 ) -> None:
     """List the runs in runs/ and how to resume them.
 
-    Shows the progress and loss of each.
+    Shows the text, tokenizer, progress and validation loss of each, in bits per byte, which can be compared
+    across tokenizers. For conversations, the loss is in nats per token.
 
     \b
     For example:
@@ -76,24 +79,35 @@ def _describe(folder: Path) -> dict[str, Any]:
     """Describe a run from run.json and metrics.jsonl alone."""
     from clearhead.files import read_json
     from clearhead.networks import config_from_json
-    from clearhead.runs.listing import planned_steps
+    from clearhead.runs.listing import list_texts, planned_steps
     from clearhead.runs.run_folder import read_metrics
+    from clearhead.training.position_loss import bits_per_byte
 
     settings, metrics = read_json(folder / "run.json"), read_metrics(folder)
     losses = [each["validation"] for each in metrics if isinstance(each.get("validation"), float)]
     last = metrics[-1] if metrics else {}
     finished, config = bool(settings["finished"]), config_from_json(settings["plan"]["config"])
+    command, tokenizer = [str(each) for each in settings["command"]], settings.get("tokenizer")
+    n_bytes = settings.get("validation_bytes")
+    bits = (
+        [bits_per_byte(each * settings["validation_tokens"], n_bytes) for each in losses] if n_bytes else []
+    )
     return {
         "run": str(folder),
         "kind": config.kind,
+        "text": ", ".join(list_texts(command)) or None,
+        "text_sha256": settings["text_sha256"],
+        "tokenizer": None if tokenizer is None else f"{tokenizer['kind']} {tokenizer['n_vocab']:,}",
         "steps": int(last.get("step", 0)),
         "steps_planned": planned_steps(settings, int(last.get("step", 0))),
         "parameters": config.n_parameter,
         "tokens": int(last.get("tokens", 0)),
         "validation_loss": losses[-1] if losses else None,
         "best_validation_loss": min(losses) if losses else None,
+        "bits_per_byte": bits[-1] if bits else None,
+        "best_bits_per_byte": min(bits) if bits else None,
         "finished": finished,
-        "resume": None if finished else _how_to_resume([str(each) for each in settings["command"]], folder),
+        "resume": None if finished else _how_to_resume(command, folder),
     }
 
 
@@ -109,4 +123,6 @@ def _how_to_resume(command: list[str], folder: Path) -> str:
 
 def _shown(row: dict[str, Any]) -> dict[str, Any]:
     state = "finished" if row["finished"] else "unfinished"
+    if row["bits_per_byte"] is None and row["validation_loss"] is not None:
+        row = {**row, "bits_per_byte": f"{row['validation_loss']:.4f} nats/token"}
     return {**row, "steps": f"{row['steps']:,}/{row['steps_planned']:,}", "state": state}

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 SHARE = 4  # column width of a weight in percent
 WEIGHT = 7  # width of a weight with five decimals
 NUMBER = 9  # column width of any other number
-TO_THE_LEFT = ("model", "family", "kind", "license", "name", "title", "run", "state")
+TO_THE_LEFT = ("model", "family", "kind", "license", "name", "title", "run", "state", "text", "tokenizer")
 
 
 def print_table(headings: dict[str, str], rows: list[dict[str, Any]]) -> None:

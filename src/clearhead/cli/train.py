@@ -12,7 +12,7 @@ import typer
 
 from clearhead.cli.completion import choose, complete_models
 from clearhead.cli.config import typed_again
-from clearhead.cli.console import err, print_json
+from clearhead.cli.console import err, plural, print_json
 from clearhead.cli.options import DEVICE, PRESET, SEED, TEXT, TOKENIZER, VALIDATION, VOCAB
 from clearhead.cli.progress import TerminalObserver, print_notes
 
@@ -235,7 +235,8 @@ def show_outcome(outcome: Outcome, json: bool = False) -> None:
         err.print(f"clearhead: {outcome.error}")
     if not outcome.finished:
         err.print(
-            f"stopped after {training['steps_done']:,} steps; run the same command with --resume to continue"
+            f"stopped after {plural(training['steps_done'], 'step')}; "
+            "run the same command with --resume to continue"
         )
     for message in outcome.summary:
         err.print(message)

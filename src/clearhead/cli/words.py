@@ -155,10 +155,26 @@ def _ask(
 ) -> dict[str, Any]:
     asked: dict[str, Any] = {}
     if near:
-        asked["nearest"] = {word: _named(vectors.nearest(word, count)) for word in near}
+        asked["nearest"] = _nearest(vectors, near, count)
     if analogy:
         asked["analogy"] = _named(vectors.analogy(*analogy, count=count))
     return asked
+
+
+def _nearest(vectors: WordVectors, near: list[str], count: int) -> dict[str, list[dict[str, Any]]]:
+    """The nearest words of each word; unknown words are reported, unless all are."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    unknown: list[UserError] = []
+    for word in near:
+        try:
+            found[word] = _named(vectors.nearest(word, count))
+        except UserError as error:
+            unknown.append(error)
+    if not found:
+        raise unknown[0]
+    for each in unknown:
+        err.print(f"clearhead: {each}")
+    return found
 
 
 def _named(found: list[tuple[str, float]]) -> list[dict[str, Any]]:

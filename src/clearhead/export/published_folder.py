@@ -22,6 +22,7 @@ from clearhead.export.saved_trace import Float32Array, as_array, save_trace, sto
 from clearhead.export.saved_views import REQUEST_TABS, SavedViews
 from clearhead.extras import EXTRAS, is_installed
 from clearhead.files import disk_errors, write_text, write_whole
+from clearhead.inspect.comparison import align
 from clearhead.inspect.indexing import check_index
 from clearhead.inspect.state_trace import need_heads
 from clearhead.inspect.trace import Trace
@@ -173,6 +174,8 @@ def _text_file(number: int) -> str:
 def _compare(client: InProcessClient, model: str, one: Trace, other: Trace) -> list[Exchange]:
     if one is other:
         return []
+    if not align(one.pieces[0], other.pieces[0]):
+        return []  # without a token in common there is nothing to compare
     recorder = ResponseRecorder(client, model, one)
     recorder.record_distances({"model": model, "text": other.ids[0].tolist()})
     return recorder.exchanges

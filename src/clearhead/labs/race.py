@@ -20,8 +20,8 @@ from clearhead.runs.preparation import PreparedText, prepare_text
 from clearhead.runs.request import TrainingRequest
 from clearhead.runs.run import Run
 from clearhead.runs.sizes import fitting_context
-from clearhead.text.batches import windows_for_evaluation
 from clearhead.text.corpus import Document, documents
+from clearhead.text.evaluation_windows import windows_for_evaluation
 from clearhead.text.token_cache import tokenize
 from clearhead.text.tokens import Tokens
 from clearhead.training.position_loss import PositionLoss, bits_per_byte, measure_positions

@@ -47,6 +47,15 @@ def causal_matrix(T: int, S: int, device: torch.device | None = None) -> Tensor:
     return torch.ones(T, S, dtype=torch.bool, device=device).tril(S - T)
 
 
+def document_mask(documents: Tensor, causal: bool) -> AttentionMask:
+    """The mask of rows that hold several documents, given the number of each position's document (B T)."""
+    T, device = documents.shape[1], documents.device
+    matrix = documents[:, :, None] == documents[:, None, :]
+    if causal:
+        matrix = matrix & causal_matrix(T, T, device)
+    return AttentionMask(matrix[:, None])
+
+
 def padded_mask(padding_mask: Tensor, causal: bool) -> AttentionMask:
     """The mask of a padded batch, given its padding mask (B T), which is false at padding."""
     T, device = padding_mask.shape[1], padding_mask.device

@@ -15,6 +15,14 @@ from clearhead.model.config import Config, RopeScaling
 Rotation = tuple[Tensor, Tensor]  # cosines and sines: B T × rotated pairs of features
 
 
+def document_positions(documents: Tensor) -> Tensor:
+    """The position of each token in its own document, given the number of its document: B T → B T."""
+    index = torch.arange(documents.shape[1], device=documents.device).expand_as(documents)
+    starts = torch.ones_like(documents, dtype=torch.bool)
+    starts[:, 1:] = documents[:, 1:] != documents[:, :-1]
+    return index - torch.where(starts, index, 0).cummax(1).values
+
+
 def sinusoids(positions: Tensor, width: int) -> Tensor:
     """Alternating sines and cosines of decreasing frequency: … → … width."""
     frequencies = 10_000.0 ** (-torch.arange(0, width, 2, device=positions.device) / width)

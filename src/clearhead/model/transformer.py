@@ -17,9 +17,9 @@ from clearhead.errors import UserError
 from clearhead.model.block import Block
 from clearhead.model.config import Config
 from clearhead.model.kv_cache import BlockKVCache, KVCache
-from clearhead.model.mask import AttentionMask, causal_matrix, padded_mask
+from clearhead.model.mask import AttentionMask, causal_matrix, document_mask, padded_mask
 from clearhead.model.norm import Norm
-from clearhead.model.position import Rotation, rotations, sinusoids
+from clearhead.model.position import Rotation, document_positions, rotations, sinusoids
 
 # Runs block i: (i, block, x, mask, rotation, cache) → h.
 RunBlock = Callable[[int, Any, Tensor, AttentionMask, Rotation | None, BlockKVCache | None], Tensor]
@@ -47,17 +47,35 @@ class Transformer(nn.Module):
         self._initialize()
 
     def forward(
-        self, ids: Tensor, padding_mask: Tensor | None = None, cache: KVCache | None = None
+        self,
+        ids: Tensor,
+        padding_mask: Tensor | None = None,
+        cache: KVCache | None = None,
+        documents: Tensor | None = None,
     ) -> Tensor:
-        """B T ids to B T V logits. `padding_mask` (B T) is false at padding tokens, on either side."""
-        return self.unembedding(self.hidden_states(ids, padding_mask, cache))
+        """B T ids to B T V logits. `padding_mask` (B T) is false at padding tokens, on either side.
+
+        `documents` (B T) numbers the documents of each row: a token attends only to its own document, and
+        positions start over in each.
+        """
+        return self.unembedding(self.hidden_states(ids, padding_mask, cache, documents))
 
     def hidden_states(
-        self, ids: Tensor, padding_mask: Tensor | None = None, cache: KVCache | None = None
+        self,
+        ids: Tensor,
+        padding_mask: Tensor | None = None,
+        cache: KVCache | None = None,
+        documents: Tensor | None = None,
     ) -> Tensor:
         """The output of the final norm, B T C, for callers that do not need logits at every position."""
-        positions = self.positions(ids, padding_mask, cache)
-        masks, rotations = self.masks(positions, padding_mask, cache), self.rotations(positions)
+        if documents is None:
+            positions = self.positions(ids, padding_mask, cache)
+        else:
+            assert padding_mask is None, "packed documents have no padding"
+            assert cache is None, "packed documents cannot use a KV cache"
+            positions = document_positions(documents)
+        masks = self.masks(positions, padding_mask, cache, documents)
+        rotations = self.rotations(positions)
         x = self.embed(ids, positions)
         if self.training and torch.is_autocast_enabled(x.device.type):
             x = x.to(torch.get_autocast_dtype(x.device.type))  # otherwise the residual stream stays float32
@@ -99,13 +117,19 @@ class Transformer(nn.Module):
         return (padding_mask.cumsum(1) - 1).clamp(min=0)
 
     def masks(
-        self, positions: Tensor, padding_mask: Tensor | None = None, cache: KVCache | None = None
+        self,
+        positions: Tensor,
+        padding_mask: Tensor | None = None,
+        cache: KVCache | None = None,
+        documents: Tensor | None = None,
     ) -> list[AttentionMask]:
         """The attention mask of each block."""
         config, T, device = self.config, positions.shape[1], positions.device
         S = T if cache is None else cache.length + T
         if padding_mask is not None:
             mask = padded_mask(padding_mask, config.causal)
+        elif documents is not None:
+            mask = document_mask(documents, config.causal)
         elif not config.causal or T == 1:
             mask = AttentionMask()
         else:

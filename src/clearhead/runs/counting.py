@@ -15,8 +15,8 @@ from clearhead.language_model import LanguageModel
 from clearhead.runs.preparation import PreparedText, prepare_text
 from clearhead.runs.request import TrainingRequest
 from clearhead.runtime.device import pick_device
-from clearhead.text.batches import windows_for_evaluation
 from clearhead.text.corpus import Document
+from clearhead.text.evaluation_windows import windows_for_evaluation
 from clearhead.training.objective import evaluate
 
 DEFAULT_ORDER = 5

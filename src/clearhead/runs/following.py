@@ -28,7 +28,7 @@ class StepMetrics:
     loss: float | None
     smoothed: float | None  # the loss, averaged over about the last twenty steps
     validation: float | None
-    lr_scale: float | None
+    learning_rate: float | None  # of the matrices
     gradient_norm: float | None
     tokens: int
     sample: str | None
@@ -112,7 +112,7 @@ class Follower:
                 loss,
                 None if loss is None else self._smooth(loss),
                 _number(record.get("validation")),
-                _number(record.get("lr_scale")),
+                _number(record.get("learning_rate")),
                 _number(record.get("gradient_norm")),
                 tokens if type(tokens) is int else 0,
                 sample if isinstance(sample, str) else None,

@@ -59,7 +59,7 @@ def describe_run(folder: Path) -> ListedRun:
             minutes=None if minutes is None else float(minutes),
             kind=kind,
             preset=str(request["preset"]) if kind == "transformer" else None,
-            texts=_texts(command),
+            texts=list_texts(command),
             snapshots=list_snapshots(folder),
             command=command,
         )
@@ -106,7 +106,7 @@ def resume_command(command: Sequence[str], folder: Path) -> list[str] | None:
     return [*words, *([] if given else ["--out", str(folder)]), "--resume"]
 
 
-def _texts(command: Sequence[str]) -> list[str]:
+def list_texts(command: Sequence[str]) -> list[str]:
     """The arguments between `train` and the first option."""
     if list(command[1:2]) != ["train"]:
         return []

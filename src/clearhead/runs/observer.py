@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 class Observer:
     """Hooks that are called while a run trains; the defaults do nothing."""
 
+    def noted(self, message: str) -> None:
+        """Something about the text that the user should know."""
+
     def started(self, run: Run, reports: Reports) -> None:
         """The plan is fixed, and training starts or resumes."""
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from clearhead.errors import UserError
 from clearhead.runs.plan import choose_tokenizer
@@ -14,6 +17,7 @@ from clearhead.text.conversations import are_conversations, tokenize_conversatio
 from clearhead.text.corpus import Document, cut, documents, measure, thin
 from clearhead.text.token_cache import find_tokens, tokenize
 from clearhead.text.tokenizer import Tokenizer
+from clearhead.text.tokenizer_kinds import END
 from clearhead.text.tokens import Tokens
 from clearhead.training.objective import count_targets
 
@@ -27,6 +31,7 @@ TOKENIZER_TEXT_PER_TOKEN = 1_000
 TOKENIZER_TEXT_PER_SECOND = 2**16
 
 TOKENIZING_SHARE = 0.1  # of the time; a text that takes longer is used in part
+COUNTED = 2**20  # tokens whose bytes are counted at a time
 LEAST_TEXT = 200_000  # bytes of text that are always used
 TRIED_TEXT, TRIED_PART = 2**18, 2**13  # bytes tokenized to measure the speed, and characters per part
 
@@ -48,26 +53,35 @@ def prepare_text(
     cache: Path,
     tokenizer: Tokenizer | None = None,
     share: float | None = None,
+    earlier: Mapping[str, Any] | None = None,
 ) -> PreparedText:
-    """Prepare the text. `tokenizer` and `share` are given when a run is resumed or a model fine-tuned."""
+    """Prepare the text. `tokenizer` and `share` are given when a run is resumed or a model fine-tuned.
+
+    `earlier` describes the training of the model to fine-tune: the same text is split in the same place, so that
+    what was held out then is held out again.
+    """
     began = time.perf_counter()
     sha256, n_bytes = measure(texts)
     reading = time.perf_counter() - began
     tokenizer = tokenizer or _train_tokenizer(texts, request, n_bytes)
+    same = earlier is not None and earlier.get("text_sha256") == sha256 and request.validation is None
+    if same and share is None and earlier is not None:
+        share = float(earlier.get("share", 1.0))
     if share is None:
         fitting = _fitting_share(texts, request, tokenizer, n_bytes, reading)
         share = 1.0
         while share > fitting and find_tokens(sha256, tokenizer, cache, share) is None:
             share /= 2  # few distinct shares, so that runs can reuse each other's token caches
     tokens = _tokenize(texts, request, tokenizer, cache, share, sha256)
-    training, validation = _split(tokens, request, tokenizer, cache, share * n_bytes)
+    middle = int(earlier.get("tokens", 0)) if same and earlier is not None else 0
+    training, validation = _split(tokens, request, tokenizer, cache, share * n_bytes, middle)
     return PreparedText(sha256, share, tokenizer, training, validation)
 
 
 def _train_tokenizer(texts: Sequence[Document], request: TrainingRequest, n_bytes: int) -> Tokenizer:
     kind, n_vocab = choose_tokenizer(request, n_bytes)
     if kind in ("char", "byte"):
-        whole = (piece for document in texts for piece in document.pieces())
+        whole = (piece.replace(END, "") for document in texts for piece in document.pieces())
         return Tokenizer.train(kind, whole, n_vocab, mask=request.bidirectional)
     most = max(TOKENIZER_TEXT, TOKENIZER_TEXT_PER_TOKEN * (n_vocab or 0))
     taken = n_bytes
@@ -76,9 +90,8 @@ def _train_tokenizer(texts: Sequence[Document], request: TrainingRequest, n_byte
         taken = min(taken, LEAST_TEXT)
     # Exclude the validation text, which is a larger fraction when less of the text is used.
     beginning = int((1 - _fraction(request, taken)) * n_bytes)
-    return Tokenizer.train(
-        kind, _sample(texts, beginning, most / n_bytes), n_vocab, mask=request.bidirectional
-    )
+    sample = (stretch.replace(END, "") for stretch in _sample(texts, beginning, most / n_bytes))
+    return Tokenizer.train(kind, sample, n_vocab, mask=request.bidirectional)
 
 
 def _sample(texts: Sequence[Document], n_bytes: int, share: float) -> Iterator[str]:
@@ -126,10 +139,12 @@ def _fraction(request: TrainingRequest, n_bytes: float) -> float:
 
 
 def _split(
-    tokens: Tokens, request: TrainingRequest, tokenizer: Tokenizer, cache: Path, n_bytes: float
+    tokens: Tokens, request: TrainingRequest, tokenizer: Tokenizer, cache: Path, n_bytes: float, middle: int
 ) -> tuple[Tokens, Tokens]:
-    """Tokens for training and for validation."""
-    if request.validation is None or isinstance(request.validation, float):
+    """Tokens for training and for validation; `middle` is where they were split before, or 0."""
+    if 0 < middle < len(tokens):
+        training, validation = tokens.part(0, middle), tokens.part(middle)
+    elif request.validation is None or isinstance(request.validation, float):
         training, validation = tokens.split(_fraction(request, n_bytes))
     else:
         training = tokens
@@ -147,6 +162,26 @@ def _split(
         if not holds_targets(part):
             raise UserError(f"no reply is left {what}: provide more conversations, or another `validation`")
     return training, validation
+
+
+def count_bytes(tokens: Tokens, tokenizer: Tokenizer) -> int:
+    """The length of the text of these tokens, in bytes of UTF-8."""
+    lengths = np.array([len(tokenizer.spell(i)) for i in range(tokenizer.n_vocab)])
+    return sum(int(lengths[tokens[i : i + COUNTED]].sum()) for i in range(0, len(tokens), COUNTED))
+
+
+def find_opening(tokens: Tokens, tokenizer: Tokenizer) -> list[int] | None:
+    """What to generate from without a prompt: the most frequent token that ends a line, or else a sentence.
+
+    Windows often start with it, so the model has learned what follows.
+    """
+    ids, counts = np.unique(tokens[:COUNTED], return_counts=True)
+    spelled = {int(i): tokenizer.spell(int(i)) for i in ids}
+    for ends in ((b"\n",), (b".", b"!", b"?"), (b" ",)):
+        found = [(int(n), int(i)) for i, n in zip(ids, counts, strict=True) if spelled[int(i)].endswith(ends)]
+        if found:
+            return [max(found)[1]]
+    return None
 
 
 def holds_targets(tokens: Tokens) -> bool:

@@ -20,13 +20,20 @@ from clearhead.networks import make_network
 from clearhead.runs.checkpoint import Checkpoint
 from clearhead.runs.pace import Pace
 from clearhead.runs.plan import Plan, make_plan
-from clearhead.runs.preparation import PreparedText, holds_targets, prepare_text
+from clearhead.runs.preparation import (
+    PreparedText,
+    count_bytes,
+    find_opening,
+    holds_targets,
+    prepare_text,
+)
 from clearhead.runs.request import TrainingRequest
 from clearhead.runs.start import open_start, plan_start, prepare
 from clearhead.runtime.device import free_memory, make_deterministic, pick_device
 from clearhead.runtime.process_group import ProcessGroup, full_tensor, local_shard
-from clearhead.text.batches import Batches, Blanks, windows_for_evaluation
+from clearhead.text.batches import Batches, Blanks
 from clearhead.text.corpus import Document
+from clearhead.text.evaluation_windows import windows_for_evaluation
 from clearhead.text.tokenizer import Tokenizer
 from clearhead.training.objective import evaluate
 from clearhead.training.trainer import DIVERGED, StepRecord, Trainer
@@ -62,7 +69,7 @@ class Progress:
         numbers: dict[str, int | float] = {
             "loss": record.loss,
             "gradient_norm": record.gradient_norm,
-            "lr_scale": record.lr_scale,
+            "learning_rate": record.learning_rate,
             "tokens": record.tokens,
         }
         if self.validation is not None:
@@ -111,7 +118,8 @@ class Run:
         if start is not None:
             tokenizer = start.tokenizer
         share = None if plan is None else plan.share
-        text = text or self._prepare(texts, cache or home() / "tokens", tokenizer, share)
+        earlier = None if start is None else start.training
+        text = text or self._prepare(texts, cache or home() / "tokens", tokenizer, share, earlier)
         self.text_sha256, self.tokenizer = text.sha256, text.tokenizer
         self.tokens, n_validation, n_vocab = text.tokens, len(text.validation), text.tokenizer.n_vocab
         self.prepared = self.seconds
@@ -126,7 +134,13 @@ class Run:
         validated = text.validation.part(0, plan.validated)
         # A small sample of conversations may contain no reply.
         self.validation = validated if holds_targets(validated) else text.validation
+        # In one document the end token is not followed by anything often enough to be learned.
+        single = start is None and self.plan.config.causal and not self.tokens.are_documents
+        self.opening_ids = find_opening(self.tokens, self.tokenizer) if single else None
         self.planned = self.seconds
+        comparable = self.plan.config.causal and self.validation.all_count
+        # The length of the validated text, to compare runs with other tokenizers in bits per byte.
+        self.validation_bytes = count_bytes(self.validation, self.tokenizer) if comparable else None
         # Batches before the network: a text too short for the context is rejected before weights are allocated.
         mask = self.tokenizer.mask_id
         self.blanks = Blanks(mask) if request.bidirectional and mask is not None else None
@@ -158,17 +172,22 @@ class Run:
         self.good = self._good()  # the state to return to after too many non-finite steps
 
     def _prepare(
-        self, texts: Sequence[Document], cache: Path, tokenizer: Tokenizer | None, share: float | None
+        self,
+        texts: Sequence[Document],
+        cache: Path,
+        tokenizer: Tokenizer | None,
+        share: float | None,
+        earlier: dict[str, Any] | None,
     ) -> PreparedText:
         """Rank 0 prepares the text; the others find its tokens in the cache, or tokenize it the same way."""
         made: list[PreparedText] = []
 
         def prepare_first() -> tuple[str, Tokenizer, float]:
-            made.append(prepare_text(texts, self.request, cache, tokenizer, share))
+            made.append(prepare_text(texts, self.request, cache, tokenizer, share, earlier))
             return made[0].sha256, made[0].tokenizer, made[0].share
 
         sha256, tokenizer, share = self.group.run_on_main(prepare_first)
-        text = made[0] if made else prepare_text(texts, self.request, cache, tokenizer, share)
+        text = made[0] if made else prepare_text(texts, self.request, cache, tokenizer, share, earlier)
         if text.sha256 != sha256:
             raise OwnError(
                 "the text that this process reads differs from rank 0's: give all processes the same text"
@@ -311,6 +330,7 @@ class Run:
             **self._origin(),
             "steps_done": self.trainer.step,
             "text_sha256": self.text_sha256,
+            **({} if self.opening_ids is None else {"opening_ids": self.opening_ids}),
             "tokens": len(self.tokens),
             "validation_tokens": len(self.validation),
             "validation_loss": self._last_loss(),

@@ -134,6 +134,8 @@ class RunFolder:
                 "text_sha256": run.text_sha256,
                 "tokens": len(run.tokens),
                 "validation_tokens": len(run.validation),
+                "validation_bytes": run.validation_bytes,
+                "tokenizer": {"kind": run.tokenizer.kind, "n_vocab": run.tokenizer.n_vocab},
                 "command": list(command),
                 "machine": f"{platform.machine()}, {os.cpu_count()} cores, {run.device}",
                 "versions": {name: _version(name) for name in PACKAGES},

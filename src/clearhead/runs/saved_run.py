@@ -139,7 +139,7 @@ class SavedRun:
         writes = run.plan.config.causal and run.group.is_main and not run.request.sharded
         if not writes or progress.validation is None or step >= progress.steps:
             return None
-        return str(run.model.generate(tokens=SAMPLE_TOKENS, seed=run.trainer.step))
+        return str(run.model.generate(run.opening_ids, tokens=SAMPLE_TOKENS, seed=run.trainer.step))
 
     def _save_best(self, model: LanguageModel) -> None:
         began = time.perf_counter()

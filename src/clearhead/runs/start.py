@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -47,6 +48,7 @@ class Start:
 
     network: Learner
     tokenizer: Tokenizer
+    training: dict[str, Any] | None = None  # how it was trained, if we trained it
 
 
 def open_start(request: TrainingRequest) -> Start | None:
@@ -64,7 +66,7 @@ def open_start(request: TrainingRequest) -> Start | None:
         )
     if request.lora is not None or request.sharded:
         need_transformer(saved.network.config, "`sharded`" if request.sharded else "`lora`")
-    return Start(saved.network, saved.tokenizer)
+    return Start(saved.network, saved.tokenizer, saved.training)
 
 
 def prepare(network: Learner, config: LearnerConfig, lora: int | None) -> Learner:

@@ -27,7 +27,8 @@ from clearhead.runs.run_folder import BEST, is_run
 from clearhead.runs.saved_run import SavedRun
 from clearhead.runtime.device import pick_device
 from clearhead.runtime.process_group import ProcessGroup
-from clearhead.text.corpus import Document, documents
+from clearhead.text.corpus import Document, documents, without_empty
+from clearhead.text.sources import show
 from clearhead.training.lora import merge
 
 PACKAGE = str(Path(__file__).parents[1])
@@ -76,12 +77,13 @@ def train_network(
             raise UserError(
                 "checkpoints, snapshots and reports are saved with the run: give its folder with out=…"
             )
-        run = Run(texts(), with_time(request), group=group)
+        run = Run(_read(texts, observer), with_time(request), group=group)
         observer.started(run, reports)
         return _train_and_save(run, None, observer)
     if not is_run(folder) and group.is_main:
         check_free(folder)
-    saved_run = SavedRun.open(folder, texts(), with_time(request), resume, group=group, **options)
+    read = _read(texts, observer)
+    saved_run = SavedRun.open(folder, read, with_time(request), resume, group=group, **options)
     if saved_run is None:
         return None
     with saved_run:
@@ -89,6 +91,15 @@ def train_network(
         saved_run.report_to(reports)
         observer.started(saved_run.run, saved_run.reports)
         return _train_and_save(saved_run.run, saved_run, observer)
+
+
+def _read(texts: Callable[[], list[Document]], observer: Observer) -> list[Document]:
+    """The texts without empty files, which are reported."""
+    kept, empty = without_empty(texts())
+    if empty:
+        more = f" and {len(empty) - 1:,} more" if len(empty) > 1 else ""
+        observer.noted(f"skipped {show(empty[0])}{more}: empty")
+    return kept
 
 
 def _train_and_save(run: Run, saved_run: SavedRun | None, observer: Observer) -> Outcome:
@@ -137,7 +148,7 @@ def train_ngram(
         )
     if folder is not None:
         check_free(folder)
-    counted = count_text(texts(), request, on_text=observer.counting)
+    counted = count_text(_read(texts, observer), request, on_text=observer.counting)
     observer.counted(counted)
     if folder is None:
         return CountingOutcome(counted, None, None)
@@ -195,6 +206,9 @@ def train(
 
 class _Warner(Observer):
     """Issues the notes of a run as warnings."""
+
+    def noted(self, message: str) -> None:
+        _warn([message])
 
     def started(self, run: Run, reports: Reports) -> None:  # noqa: ARG002
         _warn(run.plan.warnings(len(run.tokens)))

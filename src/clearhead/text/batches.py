@@ -1,12 +1,11 @@
-"""Batches: the tokens of each training step, masked tokens, and evaluation windows.
+"""Batches: the tokens of each training step, and masked tokens.
 
 B is the number of rows in a batch, T the number of positions in a row (`n_context`).
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +13,14 @@ from numpy.typing import NDArray
 from clearhead.errors import UserError
 from clearhead.text.tokens import IGNORED, Tokens
 
-Batch = tuple[NDArray[np.int64], NDArray[np.int64]]  # inputs and targets, both B×T
+
+class Batch(NamedTuple):
+    """Inputs and targets, both B×T. If rows hold several documents, `documents` numbers those of each row."""
+
+    inputs: NDArray[np.int64]
+    targets: NDArray[np.int64]
+    documents: NDArray[np.int64] | None = None
+
 
 BLANKED = 0.15  # share of a row's positions; at least one
 MASKED, CHANGED = 0.8, 0.1  # shares of those; the rest stay as they are
@@ -41,7 +47,7 @@ class Blanks:
         shown = np.where(fate < MASKED, self.mask_id, np.where(fate < MASKED + CHANGED, others, hidden))
         inputs = tokens.copy()
         np.put_along_axis(inputs, chosen, shown, axis=1)
-        return inputs, targets
+        return Batch(inputs, targets)
 
 
 @dataclass(frozen=True)
@@ -50,7 +56,8 @@ class Batches:
 
     A window is T + 1 tokens; its last token is the first of the next window. Each epoch starts at its own
     random offset below T, so that over the epochs every token is seen at every position. A window without any
-    target is replaced by the next one that has some.
+    target is replaced by the next one that has some. In a text of several documents, each window tells which of
+    its tokens belong together.
     """
 
     tokens: Tokens
@@ -89,6 +96,7 @@ class Batches:
         first = step * self.batch_size + rank * rows
         T = self.n_context
         inputs, targets = np.empty((2, rows, T), dtype=np.int64)
+        documents = np.zeros((rows, T), dtype=np.int64) if self.tokens.are_documents else None
         for row in range(rows):
             epoch, place = divmod(first + row, self.windows)
             offset, order = _shuffle(self.seed, epoch, self.windows, T)
@@ -98,7 +106,21 @@ class Batches:
                 targets[row] = self.tokens.targets[start + 1 : start + T + 1]
                 if (targets[row] != IGNORED).any():
                     break
-        return (inputs, targets) if self.blanks is None else self._with_blanks(inputs, step, rank * rows)
+            if documents is not None:
+                documents[row] = self._documents(start)
+        if self.blanks is None:
+            return Batch(inputs, targets, documents)
+        return self._with_blanks(inputs, step, rank * rows)._replace(documents=documents)
+
+    def _documents(self, start: int) -> NDArray[np.int64]:
+        """The number of each token's document within the window that starts here.
+
+        The end token between two documents starts the second. To a bidirectional model, it ends the first.
+        """
+        starts = self.tokens.document_starts(start, start + self.n_context)
+        if self.blanks is not None:
+            starts = np.concatenate(([False], starts[:-1]))
+        return starts.cumsum()
 
     def _with_blanks(self, tokens: NDArray[np.int64], step: int, first: int) -> Batch:
         """Mask tokens for the whole step, so that the result does not depend on which rows are requested."""
@@ -107,37 +129,11 @@ class Batches:
         whole = np.zeros((self.batch_size, T), dtype=np.int64)
         share = slice(first, first + rows)
         whole[share] = tokens
-        inputs, targets = self.blanks.cut(whole, _generator(self.seed, step))
-        return inputs[share], targets[share]
+        inputs, targets, _ = self.blanks.cut(whole, blank_generator(self.seed, step))
+        return Batch(inputs[share], targets[share])
 
 
-def windows_for_evaluation(
-    tokens: Tokens, n_context: int, batch_size: int, before: int, blanks: Blanks | None = None
-) -> Iterator[Batch]:
-    """Disjoint windows in which each token is a target once; `before` is the id that precedes the first.
-
-    The remainder after the last full window is a batch of one shorter row. With `blanks`, each token is in one
-    window, and which tokens are masked depends only on the window's number.
-    """
-    T = n_context
-    whole = len(tokens) // T * T
-    edges = [*range(0, whole, batch_size * T), whole]
-    if whole < len(tokens):
-        edges.append(len(tokens))
-    for start, stop in pairwise(edges):
-        ids, targets = tokens[start:stop], tokens.targets[start:stop]
-        inputs = np.concatenate(([before], ids[:-1]))
-        before = int(ids[-1])
-        shape = (-1, min(T, stop - start))
-        if blanks is None:
-            yield inputs.reshape(shape), targets.reshape(shape)
-        else:
-            rows = enumerate(targets.reshape(shape), start // T)
-            cut = [blanks.cut(row[None], _generator(0, number)) for number, row in rows]
-            yield np.concatenate([one for one, _ in cut]), np.concatenate([other for _, other in cut])
-
-
-def _generator(seed: int, number: int) -> np.random.Generator:
+def blank_generator(seed: int, number: int) -> np.random.Generator:
     """The generator of a step's or window's masked tokens; the 1 separates it from that of the epoch's order."""
     return np.random.Generator(np.random.PCG64([seed, number, 1]))
 

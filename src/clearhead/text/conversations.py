@@ -42,7 +42,7 @@ def render_messages(
 
 
 def tokenize_conversations(documents: Sequence[Document], tokenizer: Tokenizer) -> Tokens:
-    """The tokens of all conversations, one after another, rendered with the model's chat template."""
+    """The tokens of all conversations, one document each, rendered with the model's chat template."""
     template = tokenizer.config.get("chat_template")
     if not isinstance(template, str):
         raise UserError(
@@ -53,6 +53,8 @@ def tokenize_conversations(documents: Sequence[Document], tokenizer: Tokenizer) 
     bos, eos = (tokenizer.special(role) or "" for role in ("bos_token", "eos_token"))
     rendered = render_replies(template, [messages for _, messages in lines], bos=bos, eos=eos)
     all_ids, all_targets = [], []
+    firsts: list[int] = []  # the first token of each conversation
+    length = 0
     for (where, _), found in zip(lines, rendered, strict=False):
         if isinstance(found, UserError):
             raise UserError(f"{where}: {found}")
@@ -65,9 +67,12 @@ def tokenize_conversations(documents: Sequence[Document], tokenizer: Tokenizer) 
         learned = np.zeros(len(row), bool)
         for begin, end in replies:
             learned |= (at >= begin) & (at < end)
+        learned[:1] = False  # nothing precedes it
+        firsts.append(length)
+        length += len(row)
         all_ids.append(row)
         all_targets.append(np.where(learned, row, IGNORED))
-    return Tokens.of(np.concatenate(all_ids), Tokens.of(np.concatenate(all_targets)))
+    return Tokens.of(np.concatenate(all_ids), Tokens.of(np.concatenate(all_targets)), starts=firsts)
 
 
 def save_conversation(

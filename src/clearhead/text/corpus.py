@@ -61,6 +61,15 @@ def documents(sources: Sequence[str | Path], stdin: BinaryIO | None = None) -> I
         yield Document(source.name, partial(_decode, source))
 
 
+def without_empty(documents: Sequence[Document]) -> tuple[list[Document], list[str]]:
+    """The documents that are not empty, and the names of the others. If all are empty, none is left out."""
+    full = [any(document.read()) for document in documents]
+    if not any(full):
+        return list(documents), []
+    kept = [document for document, has_text in zip(documents, full, strict=True) if has_text]
+    return kept, [document.name for document, has_text in zip(documents, full, strict=True) if not has_text]
+
+
 def measure(documents: Iterable[Document]) -> tuple[str, int]:
     """The sha256 of the documents' contents and boundaries, and their length in bytes of UTF-8.
 

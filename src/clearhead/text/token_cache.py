@@ -20,11 +20,12 @@ from clearhead.files import NO_ROOM, settle_folder
 from clearhead.text.corpus import Count, Document, cut, measure, thin
 from clearhead.text.sources import show
 from clearhead.text.tokenizer import Tokenizer
+from clearhead.text.tokenizer_kinds import END
 from clearhead.text.tokens import Tokens
 
 SHARD = 2**26  # tokens
 MANIFEST = "tokens.json"
-_FORMAT = 1
+_FORMAT = 2
 
 # The library tokenizes the texts of a batch in parallel: many small ones keep all cores busy.
 _TEXT = 2**13  # characters
@@ -58,11 +59,15 @@ def tokenize(
         temporary.mkdir()
         count = Count()
         texts = _texts([count.over(document) for document in documents], tokenizer, share)
-        shards = _write_shards(_encode(texts, tokenizer, dtype), temporary, dtype, shard_size)
+        ends = _Ends(tokenizer.end_id)
+        blocks = ends.over(_encode(texts, tokenizer, dtype))
+        shards = _write_shards(blocks, temporary, dtype, shard_size)
         if count.sha256 != text_sha256:
             raise UserError("the text changed while it was being read: run this again when it is complete")
         n_bytes = count.n_bytes if share >= 1 else None
-        _write_manifest(temporary, {"n_bytes": n_bytes, "dtype": dtype.str, "shards": shards})
+        _write_manifest(
+            temporary, {"n_bytes": n_bytes, "dtype": dtype.str, "shards": shards, "separator": ends.separator}
+        )
         return _publish(temporary, _folder(cache, text_sha256, tokenizer, share))
     except OSError as error:
         if error.errno in NO_ROOM:
@@ -89,6 +94,23 @@ def _folder(cache: Path, text_sha256: str, tokenizer: Tokenizer, share: float) -
     return cache / hashlib.sha256(said.encode()).hexdigest()[:32]
 
 
+class _Ends:
+    """Counts the end tokens of a text while it is written: one document has two, before and after it."""
+
+    def __init__(self, end_id: int) -> None:
+        self.end_id, self.count = end_id, 0
+
+    def over(self, blocks: Iterator[NDArray[Any]]) -> Iterator[NDArray[Any]]:
+        for block in blocks:
+            self.count += int((block == self.end_id).sum())
+            yield block
+
+    @property
+    def separator(self) -> int | None:
+        """The token between documents, if there are several."""
+        return self.end_id if self.count > 2 else None
+
+
 def _encode(
     texts: Iterator[str | None], tokenizer: Tokenizer, dtype: np.dtype[Any]
 ) -> Iterator[NDArray[Any]]:
@@ -101,13 +123,21 @@ def _encode(
 
 
 def _texts(documents: Sequence[Document], tokenizer: Tokenizer, share: float) -> Iterator[str | None]:
-    """The documents split into short texts, with None after each document that contributes any."""
+    """The documents split into short texts, with None after each document that contributes any.
+
+    END in a file separates documents; newlines beside it belong to neither.
+    """
     for number, document in enumerate(documents):
         taken = False
         for start, stretch in thin(document.pieces(), number, share):
-            tokenizer.check(stretch, show(document.name), start)
-            yield from cut(stretch, _TEXT)
-            taken = True
+            tokenizer.check(stretch.replace(END, ""), show(document.name), start)
+            for i, part in enumerate(stretch.split(END)):
+                if i and taken:
+                    yield None
+                    taken = False
+                text = part if part == stretch else part.strip("\n")
+                yield from cut(text, _TEXT)
+                taken = taken or bool(text)
         if taken:
             yield None
 
@@ -195,7 +225,8 @@ def _open(folder: Path) -> Tokens | None:
                 return None
             shards.append(np.asarray(shard))
         n_bytes = None if manifest["n_bytes"] is None else int(manifest["n_bytes"])
-        return Tokens(shards, 0, sum(manifest["shards"]), n_bytes)
+        separator = None if manifest["separator"] is None else int(manifest["separator"])
+        return Tokens(shards, 0, sum(manifest["shards"]), n_bytes, separator=separator)
     except (OSError, EOFError, ValueError, KeyError, TypeError):
         return None
 

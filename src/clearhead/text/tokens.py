@@ -15,7 +15,8 @@ class Tokens:
     """A read-only array of ids over any number of shards.
 
     `n_bytes` is the length of the text in bytes of UTF-8, known only for a whole text. `targets` is the array
-    itself, or one of the same length with IGNORED at positions that are not targets.
+    itself, or one of the same length with IGNORED at positions that are not targets. Several documents are told
+    apart by `separator`, the token before each, or by `starts`, where each begins; with neither, there is one.
     """
 
     def __init__(
@@ -25,6 +26,8 @@ class Tokens:
         stop: int,
         n_bytes: int | None = None,
         targets: "Tokens | None" = None,
+        separator: int | None = None,
+        starts: NDArray[np.int64] | None = None,
     ) -> None:
         self._shards = shards
         self._ends = np.cumsum([len(shard) for shard in shards])
@@ -36,13 +39,21 @@ class Tokens:
         self.n_bytes = n_bytes
         assert targets is None or len(targets) == len(self)
         self._targets = targets
+        self._separator, self._starts = separator, starts  # `starts` in order, counted from the first shard
 
     @classmethod
-    def of(cls, ids: NDArray[Any] | Sequence[int], targets: "Tokens | None" = None) -> "Tokens":
+    def of(
+        cls,
+        ids: NDArray[Any] | Sequence[int],
+        targets: "Tokens | None" = None,
+        separator: int | None = None,
+        starts: Sequence[int] | None = None,
+    ) -> "Tokens":
         """Tokens from ids in memory."""
         array = np.asarray(ids, dtype=np.int64) if not isinstance(ids, np.ndarray) else ids
         assert array.ndim == 1, f"ids have shape {array.shape}, expected one dimension"
-        return cls([array], 0, len(array), targets=targets)
+        places = None if starts is None else np.array(starts, np.int64)
+        return cls([array], 0, len(array), targets=targets, separator=separator, starts=places)
 
     @property
     def targets(self) -> "Tokens":
@@ -52,6 +63,22 @@ class Tokens:
     def all_count(self) -> bool:
         """Whether every token is a target."""
         return self._targets is None
+
+    @property
+    def are_documents(self) -> bool:
+        """Whether these are several documents, or parts of a text of several."""
+        return self._separator is not None or self._starts is not None
+
+    def document_starts(self, start: int, stop: int) -> NDArray[np.bool_]:
+        """Whether a document starts at each position: at the token that precedes it, if there is a separator."""
+        start, stop, _ = slice(start, stop).indices(len(self))
+        if self._separator is not None:
+            return self[start:stop] == self._separator
+        found = np.zeros(max(0, stop - start), bool)
+        if self._starts is not None:
+            first, last = np.searchsorted(self._starts, (self._start + start, self._start + max(start, stop)))
+            found[self._starts[first:last] - self._start - start] = True
+        return found
 
     def __len__(self) -> int:
         return self._stop - self._start
@@ -74,11 +101,24 @@ class Tokens:
         """A slice, without copying."""
         start, stop, _ = slice(start, stop).indices(len(self))
         targets = None if self._targets is None else self._targets.part(start, stop)
-        return Tokens(self._shards, self._start + start, self._start + max(start, stop), targets=targets)
+        return Tokens(
+            self._shards,
+            self._start + start,
+            self._start + max(start, stop),
+            targets=targets,
+            separator=self._separator,
+            starts=self._starts,
+        )
 
     def split(self, fraction: float) -> tuple["Tokens", "Tokens"]:
-        """All but the last `fraction` for training, and the rest for validation, without copying."""
+        """All but the last `fraction` for training, and the rest for validation, without copying.
+
+        Conversations are kept whole.
+        """
         if not 0 <= fraction < 1:
             raise UserError(f"validation = {fraction}: expected at least 0 and below 1, such as 0.1")
         middle = int(len(self) * (1 - fraction))
+        if self._starts is not None and fraction:
+            inner = self._starts[(self._starts > self._start) & (self._starts < self._stop)] - self._start
+            middle = int(inner[np.abs(inner - middle).argmin()]) if len(inner) else middle
         return self.part(0, middle), self.part(middle)

@@ -29,9 +29,10 @@ def chunked_loss(
     weight: Tensor,
     compiled: bool = False,
     max_logits: int = LARGE,
+    documents: Tensor | None = None,
 ) -> Tensor:
     """The sum of -ln P(target) over positions with a target, times `weight`: a scalar."""
-    final = network.hidden_states(ids).flatten(0, 1)
+    final = network.hidden_states(ids, documents=documents).flatten(0, 1)
     table = network.unembedding.weight
     if torch.is_autocast_enabled(ids.device.type):
         half = torch.get_autocast_dtype(ids.device.type)

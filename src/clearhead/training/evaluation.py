@@ -11,9 +11,10 @@ from pathlib import Path
 from clearhead.classics.ngram_config import NGramConfig
 from clearhead.errors import UserError
 from clearhead.networks import Network
-from clearhead.text.batches import Batch, Blanks, windows_for_evaluation
+from clearhead.text.batches import Batch, Blanks
 from clearhead.text.conversations import are_conversations, tokenize_conversations
-from clearhead.text.corpus import Document, measure
+from clearhead.text.corpus import Document, measure, without_empty
+from clearhead.text.evaluation_windows import windows_for_evaluation
 from clearhead.text.token_cache import tokenize
 from clearhead.text.tokenizer import Tokenizer
 from clearhead.training.objective import count_targets, evaluate
@@ -48,7 +49,11 @@ def evaluate_texts(
     batch_size: int,
     report: Callable[[int, int], object],
 ) -> Evaluation:
-    """Evaluate all texts in disjoint windows; `report(done, total)` receives token counts."""
+    """Evaluate all texts in disjoint windows; `report(done, total)` receives token counts.
+
+    Documents and conversations do not see each other: each has the loss that it has alone.
+    """
+    texts, _ = without_empty(texts)
     config, mask = network.config, tokenizer.mask_id
     if not config.causal and mask is None:
         raise UserError("this model is bidirectional, but its tokenizer has no mask token")
@@ -64,9 +69,10 @@ def evaluate_texts(
             assert tokens.n_bytes is not None
             targets, n_bytes = tokens.part(1), tokens.n_bytes  # the first end token is not a target
             counted = len(targets)
-        before = tokenizer.start_ids[-1] if tokenizer.start_ids else tokenizer.end_id
+        start_id = tokenizer.start_ids[-1] if tokenizer.start_ids and not replies else None
+        before = tokenizer.end_id if start_id is None else start_id
         rows = min(batch_size, config.n_row) if isinstance(config, NGramConfig) else batch_size
-        windows = windows_for_evaluation(targets, config.n_context, rows, before, blanks)
+        windows = windows_for_evaluation(targets, config.n_context, rows, before, blanks, start_id)
         loss = evaluate(network, _reporting(windows, len(targets), report))
         return Evaluation(loss, counted, n_bytes, bidirectional=blanks is not None, replies=replies)
 
@@ -74,7 +80,9 @@ def evaluate_texts(
 def _reporting(windows: Iterator[Batch], total: int, report: Callable[[int, int], object]) -> Iterator[Batch]:
     """The same windows; reports progress after each."""
     done = 0
-    for inputs, targets in windows:
-        yield inputs, targets
-        done += targets.size
+    for window in windows:
+        yield window
+        done = min(total, done + window.targets.size)
         report(done, total)
+    if done < total:  # windows without targets are left out
+        report(total, total)

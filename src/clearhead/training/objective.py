@@ -13,6 +13,7 @@ from torch import Tensor
 
 from clearhead.networks import Network
 from clearhead.runtime.process_group import ProcessGroup
+from clearhead.text.batches import Batch
 from clearhead.text.tokens import IGNORED
 
 
@@ -35,7 +36,7 @@ def autocast(device: torch.device, on: bool) -> AbstractContextManager[None]:
 @torch.no_grad()
 def evaluate(
     network: Network,
-    windows: Iterable[tuple[np.ndarray, np.ndarray]],
+    windows: Iterable[Batch],
     bfloat16: bool = False,
     group: ProcessGroup | None = None,
 ) -> float:
@@ -44,13 +45,13 @@ def evaluate(
     device = next(network.parameters()).device
     training, total, count = network.training, 0.0, 0
     network.eval()
-    for inputs, targets, counts in _own_windows(windows, group):
-        n_targets = count_targets(targets)
+    for window, counts in _own_windows(windows, group):
+        n_targets = count_targets(window.targets)
         if not n_targets and group.world_size == 1:
             continue
         with autocast(device, bfloat16):
-            logits = network(torch.from_numpy(inputs).to(device))
-        loss = cross_entropy(logits, torch.from_numpy(targets).to(device))
+            logits = predict(network, window, device)
+        loss = cross_entropy(logits, torch.from_numpy(window.targets).to(device))
         if counts and n_targets:
             total += loss.item() * n_targets
             count += n_targets
@@ -59,19 +60,25 @@ def evaluate(
     return total / count if count else math.nan
 
 
-def _own_windows(
-    windows: Iterable[tuple[np.ndarray, np.ndarray]], group: ProcessGroup
-) -> Iterator[tuple[np.ndarray, np.ndarray, bool]]:
-    """Each rank takes every `world_size`-th window; the third item says whether it counts.
+def predict(network: Network, window: Batch, device: torch.device) -> Tensor:
+    """The logits of a window: B T V. Documents in one row do not see each other."""
+    inputs = torch.from_numpy(window.inputs).to(device)
+    if window.documents is None:
+        return network(inputs)
+    return network(inputs, documents=torch.from_numpy(window.documents).to(device))
+
+
+def _own_windows(windows: Iterable[Batch], group: ProcessGroup) -> Iterator[tuple[Batch, bool]]:
+    """Each rank takes every `world_size`-th window; the second item says whether it counts.
 
     Sharded ranks must all run the network the same number of times, so at the end ranks without a window repeat
     the last one.
     """
-    pending: list[tuple[np.ndarray, np.ndarray]] = []
+    pending: list[Batch] = []
     for window in windows:
         pending.append(window)
         if len(pending) == group.world_size:
-            yield *pending[group.rank], True
+            yield pending[group.rank], True
             pending.clear()
     if pending:
-        yield *pending[min(group.rank, len(pending) - 1)], group.rank < len(pending)
+        yield pending[min(group.rank, len(pending) - 1)], group.rank < len(pending)

@@ -6,12 +6,16 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from clearhead.model.position import document_positions
 from clearhead.networks import Network
 from clearhead.text.batches import Batch
+from clearhead.text.tokens import IGNORED
+from clearhead.training.objective import predict
 
 
 @dataclass(frozen=True)
@@ -46,18 +50,19 @@ class PositionLoss:
 
 @torch.no_grad()
 def measure_positions(network: Network, windows: Iterable[Batch], T: int) -> PositionLoss:
-    """The loss of every target of the windows, none of which is longer than T."""
+    """The loss of every target of the windows, none of which is longer than T, by the position in its document."""
     device, training = next(network.parameters()).device, network.training
     sums, counts = torch.zeros(2, T, dtype=torch.float64)
     network.eval()
-    for inputs, targets in windows:
-        logits = network(torch.from_numpy(inputs).to(device)).float()
-        losses = F.cross_entropy(
-            logits.flatten(0, 1), torch.from_numpy(targets).to(device).flatten(), reduction="none"
-        )
-        B, length = targets.shape
-        sums[:length] += losses.view(B, length).double().sum(0).cpu()
-        counts[:length] += B
+    for window in windows:
+        logits = predict(network, window, device).float().flatten(0, 1)
+        targets = torch.from_numpy(window.targets).flatten()
+        losses = F.cross_entropy(logits, targets.to(device), ignore_index=IGNORED, reduction="none")
+        documents = np.zeros_like(window.targets) if window.documents is None else window.documents
+        places = document_positions(torch.from_numpy(documents)).flatten()
+        counted = targets != IGNORED
+        sums.index_add_(0, places[counted], losses.double().cpu()[counted])
+        counts.index_add_(0, places[counted], counted[counted].double())
     network.train(training)
     return PositionLoss(sums, counts)
 

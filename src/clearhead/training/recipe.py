@@ -61,6 +61,11 @@ class Recipe:
             if not 0 < getattr(self, name) < float("inf"):
                 raise UserError(f"{name} = {getattr(self, name)}: expected a number above 0")
 
+    @property
+    def main_rate(self) -> float:
+        """The full learning rate of the matrices."""
+        return self.matrix_rate if self.optimizer == "muon" else self.learning_rate
+
     def lr_scale(self, step: int) -> float:
         """The learning-rate multiplier at a step: warmup, then decay to `final_lr_scale`."""
         if self.schedule == "linear":

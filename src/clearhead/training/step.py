@@ -17,6 +17,7 @@ from clearhead.model.transformer import Transformer
 from clearhead.networks import Learner
 from clearhead.runtime.cuda_graph import CudaGraph, compiled
 from clearhead.runtime.process_group import ProcessGroup, full_tensor, gradient_sync
+from clearhead.text.batches import Batch
 from clearhead.training.chunked_loss import chunked_loss, is_large
 from clearhead.training.objective import autocast, count_targets, cross_entropy
 from clearhead.training.recipe import Recipe
@@ -44,13 +45,18 @@ class TrainingStep:
         self.graph = CudaGraph(self.device) if self.device.type == "cuda" and single_process else None
         self.replay: tuple[Work, Work] | None = None  # forward_backward and update, once captured
         self.weight = torch.ones((), device=self.device)  # of one target in the loss
-        self.batch = torch.empty(0)  # inputs and targets, 2 B T
+        self.batch = torch.empty(0)  # inputs, targets and, if there are several, documents: 2 B T or 3 B T
         self.metrics = torch.empty(2)  # the loss of this rank's rows, and the gradient norm
 
-    def stage(self, inputs: np.ndarray, targets: np.ndarray) -> Tensor:
+    def stage(self, batch: Batch) -> Tensor:
         """Stage a batch for the transfer to the device, in pinned memory for CUDA."""
-        batch = torch.from_numpy(np.stack((inputs, targets)))
-        return batch if self.graph is None else batch.pin_memory()
+        inputs, targets, documents = batch
+        # A CUDA graph needs batches of one shape. Otherwise, rows of one document each need no mask.
+        if documents is not None and (self.graph is not None or np.diff(documents).any()):
+            staged = torch.from_numpy(np.stack((inputs, targets, documents)))
+        else:
+            staged = torch.from_numpy(np.stack((inputs, targets)))
+        return staged if self.graph is None else staged.pin_memory()
 
     def set_up(self, batch: Tensor) -> None:
         """Capture the CUDA graphs for batches of this shape. Weights do not change."""
@@ -101,10 +107,10 @@ class TrainingStep:
         for optimizer in self.optimizers:
             optimizer.zero_grad()
         parts, total = self.recipe.accumulation, torch.zeros((), device=self.device)
-        for i, (inputs, targets) in enumerate(self.batch.chunk(parts, dim=1)):
+        for i, (inputs, targets, *documents) in enumerate(self.batch.chunk(parts, dim=1)):
             with gradient_sync(self.module, i == parts - 1):
                 with autocast(self.device, self.recipe.bfloat16):
-                    loss = self._loss(self._add_token_noise(inputs), targets)
+                    loss = self._loss(self._add_token_noise(inputs), targets, *documents)
                 loss.backward()  # type: ignore[no-untyped-call]
             total = total + loss.detach()
         norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.recipe.clip)
@@ -119,12 +125,13 @@ class TrainingStep:
             torch.rand(inputs.shape, device=inputs.device) < self.recipe.token_noise, others, inputs
         )
 
-    def _loss(self, inputs: Tensor, targets: Tensor) -> Tensor:
+    def _loss(self, inputs: Tensor, targets: Tensor, documents: Tensor | None = None) -> Tensor:
         """The loss of these rows, with equal weight per target across the whole batch."""
         network = self.network
         if self.graph is None or not isinstance(network, Transformer) or not is_large(network, inputs):
-            return cross_entropy(self.module(inputs), targets, "sum") * self.weight
-        return chunked_loss(network, inputs, targets, self.weight, self.recipe.compiled)
+            logits = self.module(inputs) if documents is None else self.module(inputs, documents=documents)
+            return cross_entropy(logits, targets, "sum") * self.weight
+        return chunked_loss(network, inputs, targets, self.weight, self.recipe.compiled, documents=documents)
 
     def _update(self) -> None:
         for optimizer in self.optimizers:

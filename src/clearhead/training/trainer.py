@@ -28,6 +28,7 @@ class StepRecord:
     loss: float
     gradient_norm: float
     lr_scale: float  # multiplies the full learning rate
+    learning_rate: float  # of the matrices, at this step
     tokens: int  # processed so far
     seconds: float  # duration of this step
     skipped: bool = False  # because loss or gradients were not finite
@@ -102,7 +103,8 @@ class Trainer:
             self.training_step.update()
         self.step += 1
         tokens = self.step * self.recipe.batch_size * self.batches.n_context
-        return StepRecord(self.step, loss, norm, lr_scale, tokens, time.perf_counter() - start, skipped)
+        rate = self.recipe.main_rate * lr_scale
+        return StepRecord(self.step, loss, norm, lr_scale, rate, tokens, time.perf_counter() - start, skipped)
 
     def _forward_backward(self, lr_scale: float) -> tuple[float, float]:
         """Compute this step's gradients; return loss and gradient norm."""
@@ -124,7 +126,7 @@ class Trainer:
         return batch if step == self.step and batch is not None else self._stage(self.step)
 
     def _stage(self, step: int) -> Tensor:
-        return self.training_step.stage(*self.batches.at(step, self.group.rank, self.group.world_size))
+        return self.training_step.stage(self.batches.at(step, self.group.rank, self.group.world_size))
 
 
 def _parameters(optimizer: torch.optim.Optimizer) -> Iterator[Tensor]:

@@ -2424,7 +2424,7 @@ export interface components {
             /** Validation */
             validation: number | null;
             /** Lr Scale */
-            lr_scale: number | null;
+            learning_rate: number | null;
             /** Gradient Norm */
             gradient_norm: number | null;
             /**

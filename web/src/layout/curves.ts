@@ -4,7 +4,7 @@ import { scaleLinear, scaleLog } from "d3-scale";
 import type { RunStep } from "../engine/types";
 
 export type Axis = "linear" | "log";
-export type Field = "loss" | "smoothed" | "validation" | "lr_scale";
+export type Field = "loss" | "smoothed" | "validation" | "learning_rate";
 
 /** Appends new steps. If a resumed run goes back to a step, that step and all later ones are replaced. */
 export function mergeSteps(before: RunStep[], added: RunStep[]): RunStep[] {

@@ -104,10 +104,10 @@ export function neighborsTable(
 
 export function stepsTable(runs: { name: string; steps: RunStep[] }[]): Table {
   return {
-    columns: ["run", "step", "loss", "smoothed", "validation", "lr_scale", "tokens"],
+    columns: ["run", "step", "loss", "smoothed", "validation", "learning_rate", "tokens"],
     rows: runs.flatMap(({ name, steps }) =>
-      steps.map(({ step, loss, smoothed, validation, lr_scale, tokens }) => {
-        return [name, step, loss, smoothed, validation, lr_scale, tokens];
+      steps.map(({ step, loss, smoothed, validation, learning_rate, tokens }) => {
+        return [name, step, loss, smoothed, validation, learning_rate, tokens];
       }),
     ),
   };

@@ -347,7 +347,7 @@ export const de: Messages = {
     lossLabel: (spoken) => `Verlust je Schritt: ${spoken}`,
     spoken: (run, step, loss, validation) =>
       `${run}, Schritt ${step}: Training ${loss}, Validierung ${validation}`,
-    rate: "Lernrate als Anteil ihres Maximums",
+    rate: "Lernrate der Matrizen",
     readAt: "Schritt auswählen",
     numbers: "Zahlen beim ausgewählten Schritt",
     log: "Logarithmisch",

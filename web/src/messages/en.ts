@@ -327,7 +327,7 @@ export const en = {
     lossLabel: (spoken: string) => `Loss by step: ${spoken}`,
     spoken: (run: string, step: number, loss: string, validation: string) =>
       `${run}, step ${step}: training ${loss}, validation ${validation}`,
-    rate: "Learning rate as a fraction of its maximum",
+    rate: "Learning rate of the matrices",
     readAt: "Select a step",
     numbers: "Values at the selected step",
     log: "Log scale",

@@ -4,7 +4,7 @@ import type { RunStep } from "../../src/engine/types";
 
 function at(step: number, more: Partial<RunStep> = {}): RunStep {
   const loss = 10 / step;
-  const rest = { validation: null, lr_scale: 1, gradient_norm: 1, tokens: 100 * step, sample: null };
+  const rest = { validation: null, learning_rate: 1, gradient_norm: 1, tokens: 100 * step, sample: null };
   return { step, loss, smoothed: loss, ...rest, ...more };
 }
 const STEPS = [1, 2, 5, 9].map((step) => at(step));

@@ -43,7 +43,7 @@ test("stacks lists and runs, with a name in each row", () => {
     ["embedding", "cat", 0.5],
     ["final", "dog", null],
   ]);
-  const step = { step: 1, loss: 2, smoothed: 2, validation: null, lr_scale: 0.1, tokens: 64 };
+  const step = { step: 1, loss: 2, smoothed: 2, validation: null, learning_rate: 0.1, tokens: 64 };
   const steps = [{ ...step, gradient_norm: 1, sample: null }];
   expect(stepsTable([{ name: "my", steps }]).rows).toEqual([["my", 1, 2, 2, null, 0.1, 64]]);
 });
