@@ -19,7 +19,11 @@ SIZES = {"blocks": 1, "heads": 1, "width": 32, "context": 32, "tokenizer": "char
 @pytest.fixture
 def plain(monkeypatch):
     """Simulate a plain `pip install clearhead`: importing any optional package fails."""
-    roots = {extra.module for extra in EXTRAS.values()} | {"scipy", "joblib", "threadpoolctl", "PIL"}
+    roots = (
+        {extra.module for extra in EXTRAS.values()}
+        | {"scipy", "joblib", "threadpoolctl", "PIL"}
+        | {"lxml", "docx", "pypdf"}
+    )
     for name in [*sys.modules]:
         if name.split(".")[0] in roots:
             monkeypatch.delitem(sys.modules, name)

@@ -18,6 +18,7 @@ class Extra:
 
 
 EXTRAS = {
+    "documents": Extra("inscriptis", "inscriptis", "texts in .html, .epub, .docx and .pdf files"),
     "figures": Extra("matplotlib", "matplotlib", "ch.figure, --figure and a run's loss.svg"),
     "probes": Extra("sklearn", "scikit-learn", "ch.probe and the pronoun lab"),
     "notebook": Extra("anywidget", "anywidget", "ch.show in notebooks"),

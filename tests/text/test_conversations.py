@@ -153,6 +153,28 @@ def test_conversations_are_recognized_by_file_extension():
         are_conversations([text, talk])
 
 
+def test_list_of_conversations_in_either_form_gives_the_same_tokens(tmp_path):
+    tokenizer = chat_tokenizer()
+    expected = tokenize_conversations(written(tmp_path / "talks.jsonl"), tokenizer)
+    roles = {"user": "human", "assistant": "gpt", "system": "system"}
+    shared = [
+        {"conversations": [{"from": roles[each["role"]], "value": each["content"]} for each in talk]}
+        for talk in TALKS
+    ]
+    for number, talks in enumerate(([{"messages": talk} for talk in TALKS], shared)):
+        path = tmp_path / f"talks{number}.json"
+        path.write_text(json.dumps(talks, indent=1), encoding="utf-8")
+        found = tokenize_conversations(list(documents([path])), tokenizer)
+        assert found[:].tolist() == expected[:].tolist()
+        assert found.targets[:].tolist() == expected.targets[:].tolist()
+    path.write_text(json.dumps([{"conversations": [{"from": "robot", "value": "Hi"}]}]), encoding="utf-8")
+    with pytest.raises(UserError, match=r"talks1\.json, conversation 1: the assistant says nothing"):
+        tokenize_conversations(list(documents([path])), tokenizer)
+    path.write_text("[{", encoding="utf-8")
+    with pytest.raises(UserError, match=r"talks1\.json: this is not valid JSON"):
+        tokenize_conversations(list(documents([path])), tokenizer)
+
+
 def test_windows_contain_targets_and_evaluation_covers_each_once():
     ids = np.arange(100)
     targets = np.where((ids >= 60) & (ids < 63), ids, IGNORED)

@@ -2,7 +2,9 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -10,17 +12,26 @@ from clearhead.errors import UserError
 from clearhead.files import read_own_text, write_text
 from clearhead.text.chat import check_messages, render, render_replies
 from clearhead.text.corpus import Document
-from clearhead.text.sources import PACKED_SUFFIXES, show
+from clearhead.text.sources import show, suffix_of
 from clearhead.text.tokenizer import Tokenizer
 from clearhead.text.tokens import IGNORED, Tokens
 
-SUFFIX = ".jsonl"
+SUFFIX = ".jsonl"  # one conversation per line
+LIST_SUFFIX = ".json"  # a list of conversations
+EXPECTED = 'expected {"messages": [{"role": …, "content": …}, …]}'
+_SHAREGPT_ROLES = {
+    "human": "user",
+    "user": "user",
+    "gpt": "assistant",
+    "assistant": "assistant",
+    "system": "system",
+}
 LARGEST_FILE = 2**28  # bytes; larger files are not appended to, since the file is read and written whole
 
 
 def are_conversations(documents: Sequence[Document]) -> bool:
     """Whether all texts are conversations, by file name. A mixture is an error."""
-    named = [document for document in documents if _is_named_so(document.name.lower())]
+    named = [document for document in documents if suffix_of(Path(document.name)) in (SUFFIX, LIST_SUFFIX)]
     if named and len(named) < len(documents):
         other = next(document for document in documents if document not in named)
         raise UserError(
@@ -88,7 +99,7 @@ def save_conversation(
     for number, each in enumerate(lines, 1):
         try:
             if each.strip():
-                _read_messages(each)
+                _messages_of(_load(each))
         except UserError as error:
             raise UserError(f"{path}, line {number}: {error}") from None
     line = json.dumps({"messages": list(messages)}, ensure_ascii=False)
@@ -102,43 +113,49 @@ def save_conversation(
     return line, place + 1
 
 
-def _is_named_so(name: str) -> bool:
-    for packed in PACKED_SUFFIXES:
-        name = name.removesuffix(packed)
-    return name.endswith(SUFFIX)
-
-
 def _read(document: Document, specials: Sequence[str]) -> Iterator[tuple[str, list[dict[str, str]]]]:
     """The location and messages of each conversation."""
     empty = True
-    for number, line in enumerate(_lines(document), 1):
-        if not line.strip():
-            continue
-        where, empty = f"{show(document.name)}, line {number}", False
+    is_list = suffix_of(Path(document.name)) == LIST_SUFFIX
+    found: Iterator[tuple[str, Any]] = _listed(document) if is_list else _lines(document)
+    for where, each in found:
+        empty = False
         try:
-            yield where, _parse(line, specials)
+            yield where, _check(each if is_list else _load(each), specials)
         except UserError as error:
             raise UserError(f"{where}: {error}") from None
     if empty:
         raise UserError(f"{show(document.name)} has no conversations: give some, one per line")
 
 
-def _read_messages(line: str) -> list[dict[str, str]]:
-    expected = 'expected {"messages": [{"role": …, "content": …}, …]}'
+def _load(text: str) -> object:
     try:
-        found = json.loads(line)
+        return json.loads(text)
     except (ValueError, RecursionError):
-        raise UserError(f"this is not valid JSON; {expected}") from None
+        raise UserError(f"this is not valid JSON; {EXPECTED}") from None
+
+
+def _messages_of(found: object) -> list[dict[str, str]]:
+    """The messages of one conversation, in the form of OpenAI or of ShareGPT."""
+    if isinstance(found, dict) and isinstance(found.get("conversations"), list) and "messages" not in found:
+        return check_messages([_from_sharegpt(message) for message in found["conversations"]])
     if not isinstance(found, dict) or "messages" not in found:
-        raise UserError(f"there are no messages; {expected}")
+        raise UserError(f"there are no messages; {EXPECTED}")
     return check_messages(found["messages"])
 
 
-def _parse(line: str, specials: Sequence[str]) -> list[dict[str, str]]:
-    """The messages of a line; raises an error if it cannot be used for training."""
-    messages = _read_messages(line)
+def _from_sharegpt(message: Any) -> Any:
+    if not isinstance(message, dict) or not isinstance(message.get("from"), str):
+        return message
+    role = _SHAREGPT_ROLES.get(message["from"], message["from"])
+    return {"role": role, "content": message.get("value")}
+
+
+def _check(found: object, specials: Sequence[str]) -> list[dict[str, str]]:
+    """The messages of a conversation; raises an error if it cannot be used for training."""
+    messages = _messages_of(found)
     if all(message["role"] != "assistant" for message in messages):
-        raise UserError("the assistant says nothing, so there is nothing to learn: remove this line")
+        raise UserError("the assistant says nothing, so there is nothing to learn: remove this conversation")
     if messages[0]["role"] == "assistant":
         raise UserError("the assistant speaks first: expected a user or system message before it")
     for message in messages:
@@ -150,9 +167,25 @@ def _parse(line: str, specials: Sequence[str]) -> list[dict[str, str]]:
     return messages
 
 
-def _lines(document: Document) -> Iterator[str]:
-    held = ""
-    for text in document.read():
+def _lines(document: Document) -> Iterator[tuple[str, str]]:
+    """Each line that is not blank, and where it is."""
+    held, number = "", 0
+    for text in chain(document.read(), ["\n"]):
         *whole, held = (held + text).split("\n")
-        yield from whole
-    yield held
+        for line in whole:
+            number += 1
+            if line.strip():
+                yield f"{show(document.name)}, line {number}", line
+
+
+def _listed(document: Document) -> Iterator[tuple[str, Any]]:
+    """Each conversation of a JSON list, or the only one, and where it is."""
+    name, text = show(document.name), "".join(document.read())
+    if not text.strip():
+        return
+    try:
+        found = _load(text)
+    except UserError as error:
+        raise UserError(f"{name}: {error}") from None
+    for number, each in enumerate(found if isinstance(found, list) else [found], 1):
+        yield f"{name}, conversation {number}", each

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from clearhead.errors import UserError
+from clearhead.text.converters import converter_of
 from clearhead.text.sources import Source, find, show
 
 # Our tokenizers never join a character to the whitespace after it, and look no further ahead than the end of that
@@ -58,7 +59,7 @@ class Document:
 def documents(sources: Sequence[str | Path], stdin: BinaryIO | None = None) -> Iterator[Document]:
     """One document per file, given by file name, folder, glob pattern, or "-" for `stdin`."""
     for source in find(sources, stdin):
-        yield Document(source.name, partial(_decode, source))
+        yield Document(source.name, partial(_read, source))
 
 
 def without_empty(documents: Sequence[Document]) -> tuple[list[Document], list[str]]:
@@ -128,6 +129,11 @@ def cut(text: str, length: int) -> Iterator[str]:
         start = found.end()
     if start < len(text):
         yield text[start:]
+
+
+def _read(source: Source) -> Iterable[str]:
+    convert = converter_of(source)
+    return _decode(source) if convert is None else [convert(source)]
 
 
 def _decode(source: Source) -> Iterator[str]:

@@ -23,6 +23,8 @@ MOST_GUESSED = 1000  # names searched for a suggestion
 # In a folder, files with these suffixes count as text, as do those with .gz or .xz appended, or with only .gz or .xz.
 # A file or pattern given explicitly may have any name.
 TEXT_SUFFIXES = frozenset({".txt", ".text", ".md", ".markdown", ".rst"})
+CONVERTED_SUFFIXES = frozenset({".html", ".htm", ".xhtml", ".epub", ".docx", ".pdf"})
+COLUMN_SUFFIXES = frozenset({".csv", ".tsv"})  # a file of columns, of which one is given as file.csv:column
 PACKED_SUFFIXES = frozenset({".gz", ".xz"})
 
 _GZIP = b"\x1f\x8b"
@@ -35,6 +37,7 @@ class Source:
 
     name: str
     path: Path
+    column: str | None = None  # of a CSV file
 
     def blocks(self) -> Iterator[bytes]:
         """The bytes of the file, decompressed if they start like gzip or xz."""
@@ -75,6 +78,13 @@ def find(arguments: Sequence[str | Path], stdin: BinaryIO | None = None) -> list
     return sources
 
 
+def suffix_of(path: Path) -> str:
+    """The suffix in lower case, without that of a compressed file: .csv for a.CSV.gz."""
+    if path.suffix.lower() in PACKED_SUFFIXES:
+        path = path.with_suffix("")
+    return path.suffix.lower()
+
+
 def show(name: str) -> str:
     """A file name, safe to print on one line."""
     return name if name.isprintable() else ascii(name)
@@ -90,6 +100,9 @@ def _find(argument: str | Path, stdin: BinaryIO | None) -> Iterable[Source]:
     try:
         mode = path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError, ValueError):
+        file, _, column = name.rpartition(":")
+        if suffix_of(Path(file)) in COLUMN_SUFFIXES and os.path.isfile(file):  # noqa: PTH113 (takes any string)
+            return [Source(name, Path(file), column)]
         return _match(name)
     except OSError as error:
         raise UserError(
@@ -137,7 +150,7 @@ def _walk(folder: Path) -> list[Source]:
         folders[:] = [name for name in folders if not name.startswith(".")]
         paths += [Path(parent) / name for name in files if not name.startswith(".") and _is_text(Path(name))]
     if not paths:
-        wanted = " ".join(sorted(TEXT_SUFFIXES))
+        wanted = " ".join([*sorted(TEXT_SUFFIXES), *sorted(CONVERTED_SUFFIXES)])
         raise UserError(
             f"the folder {show(str(folder))} has no text files ({wanted}, plain or .gz or .xz); "
             "name its files, or a pattern, to use others"
@@ -146,10 +159,10 @@ def _walk(folder: Path) -> list[Source]:
 
 
 def _is_text(name: Path) -> bool:
-    if name.suffix.lower() in PACKED_SUFFIXES:
-        name = name.with_suffix("")
-        return name.suffix == "" or name.suffix.lower() in TEXT_SUFFIXES
-    return name.suffix.lower() in TEXT_SUFFIXES
+    suffix = suffix_of(name)
+    if suffix == "":
+        return name.suffix.lower() in PACKED_SUFFIXES
+    return suffix in TEXT_SUFFIXES | CONVERTED_SUFFIXES
 
 
 @dataclass(frozen=True, eq=False)
