@@ -42,7 +42,7 @@ def show_plan(run: Run) -> None:
         "model": f"{_shape(config, request)}, "
         f"width {config.d_model}, context {config.n_context}: {config.n_parameter:,} parameters"
         + (f", {count_parameters(run.model.network):,} more in trainable adapters" if request.lora else ""),
-        "training": f"{recipe.steps:,} steps of {recipe.batch_size}×{run.plan.context} tokens "
+        "training": f"{plural(recipe.steps, 'step')} of {recipe.batch_size}×{run.plan.context} tokens "
         f"({_times(run.plan.epochs(n))} epochs), "
         f"{recipe.name} ({recipe.optimizer}, learning rate {rate:g}, weight decay {recipe.weight_decay:g}), "
         f"dropout {config.dropout:g}, seed {recipe.seed}",
