@@ -32,7 +32,7 @@ export const STOPS_001: Record<string, StopText> = {
   },
   "001.3": {
     title: "Das durchgehende Beispiel",
-    idea: "Eine Folge von Ziffern endet mit 1, wenn eine der Ziffern eine 1 war, sonst mit 0. Auf eine 1 folgen nun viele Nullen. Ein RNN reicht die Information von Zelle zu Zelle weiter, $h_t = \\tanh(x_t w + h_{t-1} U + b)$; dieses wird hier trainiert, mit 5 bis 20 Ziffern. Die Aufmerksamkeit greift direkt auf die 1 zu.",
+    idea: "Eine Folge von Ziffern endet mit 1, wenn eine der Ziffern eine 1 war, sonst mit 0. Auf eine 1 folgen nun viele Nullen. Ein RNN reicht die Information von Zelle zu Zelle weiter, $h_t = \\tanh(x_t w + h_{t-1} U + b)$, hier mit 5 bis 20 Ziffern trainiert. Die Aufmerksamkeit greift direkt auf die 1 zu.",
     notice:
       "Hier schwindet die Information, die Aufmerksamkeit hat sie noch. Mit Startwert 7 und 200 Schritten trägt das Netz sie bis zum Ende, mit 2 ist sie binnen zehn Zellen verloren, wie ohne Training.",
     question:
