@@ -106,3 +106,16 @@ def test_folder_that_is_no_class(tmp_path):
         read_course(tmp_path)
     with pytest.raises(UserError, match="no such folder"):
         read_course(tmp_path / "nowhere")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="is a file: name the folder"):
+        read_course(tmp_path / "file")
+
+
+def test_part_of_a_class_leads_to_its_folder(tmp_path):
+    (tmp_path / "submissions").mkdir()
+    (tmp_path / "submissions" / "anna.ipynb").write_text("{}")
+    (tmp_path / "class.json").write_text("{}")
+    for part in (tmp_path / "submissions", tmp_path / "submissions" / "anna.ipynb"):
+        with pytest.raises(UserError, match="is part of a class: name its folder") as error:
+            read_course(part)
+        assert str(error.value).endswith(str(tmp_path))

@@ -89,8 +89,9 @@ def test_files_that_cannot_be_read_are_one_line_each(tmp_path):
     (tmp_path / "inside" / "link.ipynb").symlink_to("/etc/passwd")
     (tmp_path / "folder.ipynb").mkdir()
     (tmp_path / ".DS_Store").write_text("")
-    found = find_submissions(tmp_path)
-    assert len(found) == len(bad) + 6  # and without .DS_Store
+    found, others = find_submissions(tmp_path)
+    assert others == ["nothing", "text.txt"]  # and without .DS_Store
+    assert len(found) == len(bad) + 4
     errors = {}
     for each in found:
         try:
@@ -103,17 +104,30 @@ def test_files_that_cannot_be_read_are_one_line_each(tmp_path):
     assert "is a link" in errors["inside"]
     assert "2 notebooks" in errors["two"]
     assert "at most" in errors["huge.ipynb"]
-    assert "not a notebook" in errors["text.txt"]
 
 
 def test_names_of_files_are_made_printable(tmp_path):
     (tmp_path / "a\x1b[31m\nb.ipynb").write_text("{}")
-    assert [each.student for each in find_submissions(tmp_path)] == ["a [31m b"]
+    assert [each.student for each in find_submissions(tmp_path)[0]] == ["a [31m b"]
 
 
 def test_student_is_the_name_of_the_file_or_folder(tmp_path):
     (tmp_path / "anna.ipynb").write_text("{}")
     (tmp_path / "ben").mkdir()
-    assert [each.student for each in find_submissions(tmp_path)] == ["anna", "ben"]
+    (tmp_path / "ben" / "any.ipynb").write_text("{}")
+    assert [each.student for each in find_submissions(tmp_path)[0]] == ["anna", "ben"]
     with pytest.raises(UserError, match="no such folder"):
         find_submissions(tmp_path / "none")
+
+
+def test_students_are_found_whatever_the_case_and_other_files_are_not_graded(tmp_path):
+    for name in ("ANNA.ipynb", "roster.csv", "clara.txt", "dora.ipynb"):
+        (tmp_path / name).write_text("{}")
+    (tmp_path / "ben").mkdir()
+    (tmp_path / "archive").mkdir()
+    found, others = find_submissions(tmp_path, ("Anna", "Ben", "Clara"))
+    assert [each.student for each in found] == ["Anna", "Ben", "Clara", "dora"]
+    assert others == ["archive", "roster.csv"]
+    for each, error in zip(found[1:3], ("0 notebooks", "not a notebook"), strict=True):
+        with pytest.raises(UserError, match=error):
+            read_submission(each.path, EXERCISES)

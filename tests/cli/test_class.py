@@ -25,9 +25,12 @@ def test_a_class_is_made_and_graded(clearhead):
     result = clearhead("class", "new", "k", "--seed", 11, "--students", "students.txt")
     assert result.code == 0
     assert "2 notebooks to hand out" in result.out
-    shutil.copy("k/solutions/anna.ipynb", "k/submissions/anna.ipynb")
+    shutil.copy("k/solutions/anna.ipynb", "k/submissions/Anna.ipynb")
+    for name in "abcdefg":
+        Path(f"k/submissions/{name}.csv").touch()
     result = clearhead("class", "grade", "k", "--timeout", 300, "--jobs", 1)
     assert result.code == 0, result.err
+    assert "not notebooks: a.csv, b.csv, c.csv, d.csv, e.csv and 2 more\n" in result.err
     assert "anna      36/36\n" in result.out
     assert "ben        0/36  no submission\n" in result.out
     assert Path("k/grades.csv").read_text().splitlines()[1].startswith("anna,36,2,2,4")

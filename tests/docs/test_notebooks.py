@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from clearhead.lectures.questions import read_questions
+
 DOCS = Path(__file__).parents[2] / "docs"
 NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.ipynb"))
 CELL_TIMEOUT = 120  # seconds, with other tests running on the same machine
@@ -62,3 +64,13 @@ def test_notebook_has_no_outputs_and_asserts_its_claims(path):
     assert any("assert " in cell.source for cell in code)
     links = [link for cell in cells for link in re.findall(r"\]\(([^)#]+)", cell.source) if cell not in code]
     assert [link for link in links if not (path.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("lecture", ["000", "001", "002"])
+def test_lecture_asks_the_questions_of_page_and_terminal(lecture):
+    text = "\n".join(cell.source for cell in read(DOCS / "notebooks" / f"lecture_{lecture}.ipynb").cells)
+    for stop, texts in read_questions().items():
+        if stop.startswith(lecture):
+            asked = "\n- ".join([texts["question"] + "\n" * ("options" in texts), *texts.get("options", [])])
+            assert f"## {stop} {texts['title']}\n" in text
+            assert f"**Question.** {asked}" in text, stop

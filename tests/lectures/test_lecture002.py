@@ -30,7 +30,6 @@ def values(part):
 def test_cat_and_dog_share_their_neighbors():
     result = compute(1)
     assert result.parts[0].values == [["that the gets fed"], ["that the gets fed"]]
-    assert answer(1) == 4
     shares = dict(zip(result.parts[1].x, result.parts[1].lines["same kind"], strict=True))
     assert shares[1] < 0.2 < 0.9 < shares[result.findings["best width"]] == max(shares.values())
     assert shares[128] < max(shares.values())
@@ -64,7 +63,6 @@ def test_training_pairs_and_learned_vectors():
     lines = [row[0] for row in result.parts[0].values]
     assert lines[:2] == ["(the, quick) (the, brown)", "(quick, the) (quick, brown) (quick, fox)"]
     assert [line.count("(") for line in lines] == [2, 3, 4, 4, 4, 4, 4, 3, 2]
-    assert answer(2) == sum(line.count("(") for line in lines) == 30
     E = weights()["embedding.weight"] - weights()["embedding.weight"].mean(0)
     shown, words = values(result.parts[1]), result.parts[1].rows
     for i, one in enumerate(words):
@@ -107,7 +105,6 @@ def test_window_slides_and_forgets():
     for _, generated in steps.values:
         ids.append(int(run(np.array(ids[-8:]))["logits"][-1].argmax()))
         assert model().tokenizer.pieces([ids[-1]])[0] == generated
-    assert answer(4) == 12
 
 
 WORDS = ["the", "quick", "brown", "fox", "jumps", "over", "the", "lazy"]
@@ -121,7 +118,6 @@ def test_words_are_rows_of_a_table():
     E = numbers.vocabulary()[1].numpy()
     assert values(vectors) == pytest.approx((values(one_hot) @ E)[:, [0, 1, 2, 3, 31]])
     assert result.findings["numbers in the matrix"] == 8 * 32
-    assert answer(5) == 1 + WORDS.index("the", 1)
 
 
 @pytest.fixture
@@ -142,7 +138,6 @@ def test_cells_are_dot_products(head):
     assert values(result.parts[0]) == pytest.approx(head[0])
     assert (result.findings["query matrix"], result.findings["transposed key matrix"]) == ("8 × 32", "32 × 8")
     assert result.findings["q2 · k4"] == pytest.approx(head[0][1, 3])
-    assert answer(6) == 64
 
 
 def test_future_is_masked(head):
@@ -153,7 +148,6 @@ def test_future_is_masked(head):
     assert np.isneginf(masked[~past]).all()
     assert shown == pytest.approx(head[1])
     assert list(result.findings.values()) == pytest.approx([1, 1])
-    assert answer(7) == np.isneginf(masked).sum() == 28
 
 
 def test_output_is_a_weighted_sum_of_values(head):
@@ -162,7 +156,6 @@ def test_output_is_a_weighted_sum_of_values(head):
     assert value == pytest.approx(head[2])
     assert output == pytest.approx(head[3])
     assert output[1] == pytest.approx(result.findings["P21"] * value[0] + result.findings["P22"] * value[1])
-    assert answer(8) == 0.25 * 4 + 0.75 * 8
 
 
 def test_loops_and_matrices_agree_and_differ_in_products(head):
@@ -174,7 +167,6 @@ def test_loops_and_matrices_agree_and_differ_in_products(head):
     for (loops, matrices), T in zip(result.part("products").values, (2, 4, 8, 16), strict=True):
         assert loops == T + 3 * T * (T + 1) / 2
         assert matrices == 5
-    assert answer(9) == 3 + 3 * 6
 
 
 def test_heads_relate_tokens():
@@ -189,4 +181,3 @@ def test_heads_relate_tokens():
     assert [row[0] for row in table.values[1:]] == table.rows[:-1]
     related = {name.split()[1]: row[2].split()[1] for name, row in zip(table.rows, table.values, strict=True)}
     assert (related["She"], related["it"], related["her"]) == ("Ella", "trumpet", "trumpet")
-    assert numbers.REFERENTS[answer(10)] == "trumpet"

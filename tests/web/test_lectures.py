@@ -1,45 +1,11 @@
 """The lectures: every stop fits on the screen, its question is checked, and it can be presented."""
 
-import numpy as np
 import pytest
 
-from tests.web.skip_gram import WIDTHS, sweep
-from tests.web.test_lecture_001 import edit, fill, go, softmax
-from tests.web.test_lecture_002 import WORDS as EIGHT
-from tests.web.test_lecture_002 import relate
+from clearhead.lectures.catalog import find_stops
+from tests.lectures.answers import ANSWERS
+from tests.web.test_lecture_001 import edit, fill, go
 
-# Numbers to type, or the index of the right option.
-ANSWERS = {
-    "000.1": {2},
-    "000.2": np.dot([0.5, 0.25, 0.25], [2, 4, 10]).item(),
-    "000.3": softmax(np.array([[1, 0], [0, 1], [1, 1]]) @ [1, 1])[0].item(),
-    "000.4": 1 / 3,
-    "000.5": 0.99 * 0.01,
-    "000.6": softmax(np.array([2, 0, 4]) / np.sqrt(4))[2].item(),
-    "000.7": 64,
-    "000.8": (2 / np.std([2, 4, 6])).item(),
-    "000.9": 1792,
-    "000.10": 1 / 5,
-    "001.1": 2 / 4 * 1 / 2,
-    "001.2": {1},
-    "001.3": 44,
-    "001.4": 3 / (3 + 3 + 1 + 1),
-    "001.5": np.log(100),
-    "001.6": (np.array([0, 1]) @ [[1, 2], [3, 4]] @ [1, 0]).item(),
-    "001.7": {1},
-    "001.8": np.e / (np.e + 1),
-    "001.9": {0},
-    "002.1": WIDTHS[sweep(20, seed=1)[0].argmin()],
-    "002.2": sum(i != j and abs(i - j) <= 3 for i in range(9) for j in range(9)),
-    "002.3": {1},
-    "002.4": next(i for i in range(6, 99) if i - 8 > 5),
-    "002.5": len(set(EIGHT)),
-    "002.6": {1},
-    "002.7": 3 / (3 + 1),
-    "002.8": 1 / 4 * 4 + 3 / 4 * 8,
-    "002.9": 8 * 8 * 32,
-    "002.10": relate(("noun", "adj."))[3, 1].item(),
-}
 LECTURES = {
     lecture: [stop for stop in ANSWERS if stop.startswith(lecture)]
     for lecture in dict.fromkeys(stop.split(".")[0] for stop in ANSWERS)
@@ -69,6 +35,18 @@ def fits(visitor, height):
     return visitor.page.evaluate("document.documentElement.scrollHeight") <= height
 
 
+def expect_question_of_terminal(page, stop):
+    """The same words and options, apart from formulas, which look different."""
+    (terminal,) = find_stops(stop)
+    question, form = terminal.question, page.locator(".aside form")
+    assert page.locator("#stop-title").inner_text().endswith(terminal.title)
+    asked = form.locator("p").first.inner_text()
+    assert [
+        word for word in question.text.split() if word.isalpha() and len(word) > 2 and word not in asked
+    ] == []
+    assert form.get_by_role("radio").count() == len(question.options)
+
+
 @pytest.mark.parametrize(("locale", "scheme"), [("en-GB", "light"), ("de-DE", "dark")])
 @pytest.mark.parametrize("lecture", LECTURES)
 def test_every_stop_fits_and_checks_its_answer(visit, axe, lecture, locale, scheme):
@@ -86,6 +64,8 @@ def test_every_stop_fits_and_checks_its_answer(visit, axe, lecture, locale, sche
         visitor.settle()
         assert fits(visitor, 768), stop
         assert axe(visitor) == [], stop
+        if locale == "en-GB":
+            expect_question_of_terminal(page, stop)
         check, status = visitor.button(words["check"]), page.locator("form .feedback")
         assert check.is_disabled()
         if isinstance(answer, set):
@@ -151,6 +131,12 @@ def test_keys_and_address_move_through_the_stops(visitor):
     page.get_by_role("navigation", name="Stops").get_by_role("button", name="Self-attention").click()
     page.get_by_role("heading", name="001.7").wait_for()
     assert page.locator("nav [aria-current=step]").inner_text().endswith("Self-attention")
+
+
+def test_number_of_a_lecture_opens_its_first_stop(visitor):
+    go(visitor, "001")
+    visitor.page.get_by_role("heading", name="001.1").wait_for()
+    assert visitor.page.get_by_text("does not fit this model and text").count() == 0
 
 
 def test_invalid_stop_is_reported(visitor):

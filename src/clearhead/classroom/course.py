@@ -15,6 +15,7 @@ from clearhead.classroom.exercises import EXERCISES
 from clearhead.classroom.notebook import FORMAT, otter_notebook, student_notebook, teacher_notebook
 from clearhead.errors import UserError
 from clearhead.files import disk_errors, read_own_json, read_own_text, write_json, write_text
+from clearhead.labs.small_networks import one_thread
 
 EVERYONE = "everyone"  # the name of the notebook if all students get the same data
 ASSIGNMENT = "lectures"
@@ -88,7 +89,7 @@ def write_course(course: Course, folder: Path, watch: Callable[[int], object] = 
     def write_notebook(path: Path, document: dict[str, Any]) -> None:
         write(path, partial(write_json, document=document))
 
-    with disk_errors(folder, "the class was not written completely"):
+    with one_thread(), disk_errors(folder, "the class was not written completely"):
         for number, student in enumerate(course.notebooks, 1):
             variants = course.variants(student)
             write_notebook(folder / "notebooks" / f"{student}.ipynb", student_notebook(variants, student))
@@ -108,9 +109,15 @@ def write_course(course: Course, folder: Path, watch: Callable[[int], object] = 
 
 
 def read_course(folder: Path) -> Course:
+    path = folder / "class.json"
+    if not path.is_file():
+        around = next((each for each in folder.absolute().parents if (each / "class.json").is_file()), None)
+        if folder.exists() and around is not None:
+            raise UserError(f"{folder} is part of a class: name its folder, {around}")
+    if folder.is_file():
+        raise UserError(f"{folder} is a file: name the folder of a class, as clearhead class new makes it")
     if not folder.is_dir():
         raise UserError(f"no such folder: {folder}; make one: clearhead class new {folder} --seed 1")
-    path = folder / "class.json"
     if not path.is_file():
         raise UserError(f"{folder} is not a class: it has no class.json; see clearhead class new --help")
     document = read_own_json(path, "the class.json of a class")

@@ -45,9 +45,11 @@ def strong_weight(random: Random) -> tuple[str, int, int, int, int]:
         head = trace.block[block].head[number]
         query = random.randrange(2, len(trace.tokens))
         weight, key = head.weights[query].max(-1)
+        if weight <= 0.4:
+            continue
         parts = [part for *names, part in head.why(query, int(key)).top(1000) if "bias" not in "".join(names)]
         first, second = parts[:2]
-        if weight > 0.4 and abs(first) > (1 + MARGIN) * abs(second):
+        if abs(first) > (1 + MARGIN) * abs(second):
             return text, block, number, query, int(key)
     raise AssertionError("no strong weight was found")
 
@@ -81,8 +83,6 @@ def _inspect(text: str) -> Trace:
 def _without_each(trace: Trace, token: int) -> torch.Tensor:
     """The probability of a token without each earlier one."""
     n = len(trace.tokens) - 1
-    batch = stories().inspect(["".join(trace.tokens)] * n)
-    assert isinstance(batch, Trace)
-    embedding = batch["embedding"].clone()
+    embedding = trace["embedding"].repeat(n, 1, 1)
     embedding[range(n), range(n)] = 0
-    return batch.edit({"embedding": embedding}).logits[:, -1].softmax(-1)[:, token]
+    return trace.repeat(n).edit({"embedding": embedding}).logits[:, -1].softmax(-1)[:, token]

@@ -61,9 +61,15 @@ def grade_course(
     limits: ProcessLimits,
     jobs: int = 0,
     watch: Callable[[StudentGrades], object] = lambda _: None,
+    skipped: Callable[[list[str]], object] = lambda _: None,
 ) -> list[StudentGrades]:
-    """Grade every submission; `watch` is called with each result. Students without a submission get no points."""
-    handed_in = find_submissions(submissions)
+    """Grade every submission; `watch` is called with each result. Students without a submission get no points.
+
+    `skipped` is called with the names of files that are no notebooks.
+    """
+    handed_in, others = find_submissions(submissions, course.students)
+    if others:
+        skipped(others)
     graders: list[_Grader] = []
     local = threading.local()
 

@@ -34,12 +34,26 @@ class HandedIn:
     path: Path
 
 
-def find_submissions(folder: Path) -> list[HandedIn]:
-    """Everything in the folder except hidden files, by student: `anna.ipynb`, or a folder `anna` with one notebook."""
+def find_submissions(folder: Path, students: Sequence[str] = ()) -> tuple[list[HandedIn], list[str]]:
+    """Submissions by student (`anna.ipynb`, or a folder `anna` with one notebook), and the names of all other files.
+
+    Names of students match whatever their case. Hidden files are skipped.
+    """
     if not folder.is_dir():
         raise UserError(f"no such folder: {folder}; put the submissions there, each named after its student")
-    paths = sorted(path for path in folder.iterdir() if not path.name.startswith((".", "__")))
-    return [HandedIn(one_line(path.name if path.is_dir() else path.stem), path) for path in paths]
+    known = {student.casefold(): student for student in students}
+    found, others = [], []
+    for path in sorted(path for path in folder.iterdir() if not path.name.startswith((".", "__"))):
+        name = one_line(path.name if path.is_dir() else path.stem)
+        if (
+            name.casefold() in known
+            or path.suffix == ".ipynb"
+            or (path.is_dir() and any(path.glob("*.ipynb")))
+        ):
+            found.append(HandedIn(known.get(name.casefold(), name), path))
+        else:
+            others.append(one_line(path.name))
+    return found, others
 
 
 def read_submission(path: Path, exercises: Sequence[Exercise]) -> Submission:

@@ -19,6 +19,8 @@ from clearhead.errors import UserError
 if TYPE_CHECKING:
     from clearhead.classroom.grading import StudentGrades
 
+MOST_NAMED = 5  # files in one message
+
 app = typer.Typer(
     help="Create and grade exercises on the lectures.\n\n"
     "\b\nFor example:\n  clearhead class new my-class --seed 7\n  clearhead class grade my-class",
@@ -110,12 +112,17 @@ def grade(
             count += 1
             show(f"{plural(count, 'submission')}   {clock(monotonic() - began)}", False)
 
-        results = grade_course(course, folder, submissions or folder / "submissions", limits, jobs, watch)
+        skipped: list[str] = []
+        handed_in = submissions or folder / "submissions"
+        results = grade_course(course, folder, handed_in, limits, jobs, watch, skipped.extend)
     with disk_errors(folder, "the grades were not saved"):
         write_text(folder / "grades.csv", points_csv(results))
         write_text(folder / "reasons.csv", reasons_csv(results))
         write_json(folder / "grades.json", to_json(results))
     _warn(results)
+    if skipped:
+        more = f" and {len(skipped) - MOST_NAMED} more" if len(skipped) > MOST_NAMED else ""
+        err.print(f"not graded, since they are not notebooks: {', '.join(skipped[:MOST_NAMED])}{more}")
     if json:
         print_json(to_json(results))
         return

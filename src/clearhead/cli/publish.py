@@ -62,6 +62,8 @@ def publish(
     check_folder(folder)
     heads = [_parse_head(each) for each in head] if head else None
     opened = _open(model, device)
+    if labs:
+        err.print("running the labs takes several minutes; --no-labs leaves them out")
     written = write(opened, folder, texts or None, heads, labs, err.print)
     size = sum(path.stat().st_size for path in written)
     if json:

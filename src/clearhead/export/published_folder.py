@@ -190,13 +190,14 @@ def _request(client: InProcessClient, path: str, model: str) -> Any:
 def _run_labs(log: Callable[[str], object]) -> bytes:
     """Run each lab with its default settings, on the model it was designed for if it inspects one."""
     details, results = [], []
-    for name in PUBLISHED_LABS:
+    for number, name in enumerate(PUBLISHED_LABS, 1):
         extra = LAB_EXTRAS.get(name)
         if extra is not None and not is_installed(extra):
             package = EXTRAS[extra].package
             log(f"skipping the lab {name}, which needs {package}: pip install 'clearhead[{extra}]'")
             continue
-        log(f"running the lab {name}{', which trains' if LABS[name].long else ''} …")
+        trains = ", which trains" if LABS[name].long else ""
+        log(f"lab {number} of {len(PUBLISHED_LABS)}: running {name}{trains} …")
         results.append(LabResponse.of(lab(name)).model_dump(mode="json"))
         # With a model here, the page would say that the lab inspects the published one. The result names the model.
         details.append(LabDetails.of(LABS[name]).model_copy(update={"model": None}).model_dump(mode="json"))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
 from clearhead.inspect.edits import Edit
 from clearhead.inspect.trace import Trace
@@ -58,9 +60,15 @@ def _cosine(one: tuple[Trace, int], other: tuple[Trace, int], stage: str) -> flo
     return F.cosine_similarity(a, b, dim=0).item()
 
 
-def it_is_seen_apart() -> float:
-    one, other = (trace_of(text) for text in (TIRED, WIDE))
-    return int(not torch.allclose(one.vector("it"), other.vector("it"), atol=1e-4))
+def where_last_word_shows() -> float:
+    """Which option is right: with another last word, which tokens have another vector?"""
+    one, other = (trace_of(text.removesuffix(".")).read("final") for text in (TIRED, WIDE))
+    changed = _changed_rows(one, other)
+    return 0 if changed == len(one) else 1 if changed > 1 else 2
+
+
+def _changed_rows(one: Tensor, other: Tensor) -> int:
+    return int(((one - other).abs().amax(-1) > 1e-4).sum())
 
 
 def selective_integration() -> StopNumbers:
@@ -80,13 +88,14 @@ def selective_integration() -> StopNumbers:
     return findings, [table("attention from “it”", names, ["weight"], weights[:, None], shaded=True)]
 
 
-def weight_elsewhere() -> float:
-    return 1 - float(str(selective_integration()[0]["weight on the trumpet"]))
+def weighted_sum() -> float:
+    return (matrix([[0.5, 0.25, 0.25]]) @ matrix([[2], [4], [10]])).item()
 
 
 @cache
 def head_scores() -> HeadScores:
-    return heads(stories(), sequences=2, stories=4)
+    """On the same texts as the page's scores."""
+    return heads(stories())
 
 
 def simplest() -> StopNumbers:
@@ -127,9 +136,9 @@ def three_roles() -> StopNumbers:
     return findings, parts
 
 
-def score_with_roles() -> float:
-    """The score of another vector, [2, 1], with x2."""
-    return (project(matrix([[2, 1]]), W_Q) @ project(X[1], W_K)).item()
+def weight_without_query() -> float:
+    """The weight of x3 on x1 if W^Q is all zeros."""
+    return softmax(project(X, W_K) @ project(X[2], torch.zeros_like(W_Q)))[0].item()
 
 
 def why_divide() -> StopNumbers:
@@ -171,9 +180,9 @@ def _steps_in_model() -> Table:
     return table("in the model, block 0, head 0", name_tokens(trace.tokens), columns, steps)
 
 
-def undivided_weight() -> float:
-    """The weight of x3 on itself without the division by √2."""
-    return softmax(project(X, W_K) @ project(X[2], W_Q))[2].item()
+def third_weight() -> float:
+    """The weight of x3 on itself in the question's example, with d_k = 4."""
+    return softmax(divide(matrix([[2, 0, 2]]), 4))[0, 2].item()
 
 
 def many_heads() -> StopNumbers:
@@ -193,7 +202,16 @@ def many_heads() -> StopNumbers:
         "loss, stories",
     ]
     by_role = Table("without the clearest head of each role", ["all heads", *ROLES], columns, rows)
-    return {}, [by_role, *_score_tables(scores)]
+    return {"loss of uniform guessing": guessing_loss()}, [by_role, *_score_tables(scores)]
+
+
+def guessing_loss() -> float:
+    """The loss if all tokens of the vocabulary are equally likely."""
+    return math.log(stories().config.n_vocab)
+
+
+def width_of_a_head() -> float:
+    return 768 / 12
 
 
 def _score_tables(scores: HeadScores) -> list[ResultPart]:
@@ -230,15 +248,6 @@ def story_loss(edits: dict[str, float]) -> float:
         trace = trace_of(story(SEED, number).text).edit(edits)
         losses.append(F.cross_entropy(trace.logits[:-1], trace.ids[0, 1:], reduction="none"))
     return torch.cat(losses).mean().item()
-
-
-def costlier_head() -> float:
-    """Without which head the repetition is predicted worse: 0 for the previous-token head, 1 for the induction head."""
-    losses = []
-    for role in ("previous", "induction"):
-        block, number, _ = head_scores().best(role)
-        losses.append(repetition_loss(repeated_tokens().edit({f"block.{block}.head.{number}.output": 0.0})))
-    return losses.index(max(losses))
 
 
 def the_block() -> StopNumbers:
@@ -291,9 +300,9 @@ def the_block() -> StopNumbers:
     return findings, parts
 
 
-def largest_z_score() -> float:
-    x = matrix([[1, 1, 1, 5]])
-    return ((x.max() - x.mean()) / x.std(correction=0)).item()
+def third_z_score() -> float:
+    x = matrix([[2, 4, 6]])
+    return ((x[0, 2] - x.mean()) / x.std(correction=0)).item()
 
 
 def the_stack() -> StopNumbers:
@@ -308,9 +317,8 @@ def the_stack() -> StopNumbers:
     return findings, [Table("block by block", names, ["in", "out", "next token", "its probability"], rows)]
 
 
-def numbers_between_blocks() -> float:
-    trace = trace_of(ELLA)
-    return trace.read("block.2.input").numel()
+def numbers_after_block() -> float:
+    return 14 * 128
 
 
 def residual_stream() -> StopNumbers:
@@ -332,6 +340,7 @@ def residual_stream() -> StopNumbers:
         "sum of what all parts wrote towards it": parts_written.total,
         "previous-token head": "block {}, head {}".format(*found["previous"]),
         "induction head": "block {}, head {}".format(*found["induction"]),
+        "loss of uniform guessing": guessing_loss(),
     }
     top: list[list[Value]] = [[value] for _, value in parts_written.top(6)]
     parts: list[ResultPart] = [
@@ -359,10 +368,16 @@ def _induction_weight(trace: Trace, block: int, number: int) -> float:
 
 def change_at_the_end(trace: Trace) -> float:
     """How far the last token's final vector moves if the first token's vector is set to 0 at the input."""
-    edited = trace.edit({"block.0.input": Edit(0.0, at=0)})
-    return (edited.read("final")[-1] - trace.read("final")[-1]).norm().item()
+    return (_without_first(trace).read("final")[-1] - trace.read("final")[-1]).norm().item()
 
 
-def change_without_heads() -> float:
+def _without_first(trace: Trace) -> Trace:
+    return trace.edit({"block.0.input": Edit(0.0, at=0)})
+
+
+def streams_that_change() -> float:
+    """Which option is right: without any head, where does a change of the first token's vector show?"""
     trace = trace_of(ELLA)
-    return change_at_the_end(trace.edit(_all_heads(trace)))
+    trace = trace.edit(_all_heads(trace))
+    changed = _changed_rows(trace.read("final"), _without_first(trace).read("final"))
+    return 0 if changed == 1 else 2 if changed == len(trace) else 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cache
 from itertools import groupby
@@ -120,7 +121,7 @@ def static_vectors(words: tuple[str, ...]) -> Tensor:
 
 
 def count_pairs() -> float:
-    return len(list(pairs(split_words(FOX), WINDOW)))
+    return len(list(pairs(split_words(FOX), 3)))
 
 
 def next_word() -> StopNumbers:
@@ -141,14 +142,17 @@ def next_word() -> StopNumbers:
     return findings, parts
 
 
-DECIDERS = ("secret", "girl", "written")
+DECIDERS = ("secret", "girl", "his", "belongings")
 
 
 def deciding_word() -> float:
-    """Of three words before the blank, the one from which the heads at the last position move most towards “her”."""
+    """Of these words, the one from which the heads at the last position bring most for “her”."""
     effects = blank.run(WILL, "her", stories()).part("attribution and ablation by token")
     names = [row.split()[1] for row in effects.rows]
-    moved = [effects.values[names.index(word)][0] for word in DECIDERS]
+    moved = [
+        max(float(str(values[0])) for name, values in zip(names, effects.values, strict=True) if name == word)
+        for word in DECIDERS
+    ]
     return moved.index(max(moved))
 
 
@@ -157,9 +161,9 @@ def sliding_window() -> StopNumbers:
     return result.findings, result.parts
 
 
-def first_in_window() -> float:
-    """The number of the first token that the model sees when it generates w20."""
-    return 20 - CONTEXT
+def first_out_of_reach() -> float:
+    """The number of the first word whose window no longer holds w5."""
+    return next(predicted for predicted in range(6, 100) if predicted - CONTEXT > 5)
 
 
 @cache
@@ -184,16 +188,15 @@ def feature_vectors() -> StopNumbers:
     names = name_tokens(WORDS)
     columns = [f"f{i}" for i in (1, 2, 3, 4, 32)]
     parts: list[ResultPart] = [
-        table("one-hot, 8 × 7", names, words, one_hot),
+        table("one-hot rows", names, words, one_hot),
         table("feature vectors, 8 × 32", names, columns, word_vectors()[:, [0, 1, 2, 3, 31]]),
     ]
     return {"numbers in the matrix": word_vectors().numel()}, parts
 
 
-def equal_row() -> float:
-    """The row that equals the first one, counted from 1."""
-    x = word_vectors()
-    return 1 + next(i for i in range(1, 8) if torch.equal(x[i], x[0]))
+def count_rows() -> float:
+    """The rows of the table: one for each different word."""
+    return len(vocabulary()[1])
 
 
 @cache
@@ -229,6 +232,13 @@ def query_and_key() -> StopNumbers:
     return findings, [table("query · keyᵀ, 8 × 8", names, names, scores(), shaded=True)]
 
 
+def equal_score() -> float:
+    """Which of three cells, by row and column from 1, equals S31."""
+    S = scores()
+    apart = [(S[i - 1, j - 1] - S[2, 0]).abs().item() for i, j in ((1, 3), (3, 7), (7, 3))]
+    return apart.index(min(apart))
+
+
 def temporal_dimension() -> StopNumbers:
     names = name_tokens(WORDS)
     masked = mask(divide(scores(), WIDTH), causal_matrix(8, 8))
@@ -243,8 +253,9 @@ def temporal_dimension() -> StopNumbers:
     ]
 
 
-def masked_cells() -> float:
-    return int((~causal_matrix(8, 8)).sum())
+def larger_weight() -> float:
+    """The larger of two weights whose scores differ by ln 3."""
+    return softmax(torch.tensor([math.log(3), 0.0], dtype=torch.float64))[0].item()
 
 
 def weighted_values() -> StopNumbers:
@@ -303,6 +314,11 @@ def loops_and_matrices() -> StopNumbers:
     }, parts
 
 
+def count_multiplications() -> float:
+    """In query times key transposed: for every cell, one per feature."""
+    return scores().numel() * WIDTH
+
+
 def one_relationship() -> StopNumbers:
     """For two heads of the model, the token that each token attends to most."""
     trace = trace_of(ELLA)
@@ -317,12 +333,6 @@ def one_relationship() -> StopNumbers:
     return {}, [Table("attends most to", names, columns, rows)]
 
 
-REFERENTS = ("village", "trumpet", "She")
-
-
-def referent() -> float:
-    """Which of three tokens “it” attends to most in the head for antecedents."""
-    trace = trace_of(ELLA)
-    block, number, _ = head_scores().best("antecedent")
-    row = trace.block[block].head[number].weights[trace.position_of("it")]
-    return int(torch.stack([row[trace.position_of(word)] for word in REFERENTS]).argmax())
+def weight_on_old() -> float:
+    """The weight of a noun on one of the three adjectives in “a tired old gray duck”."""
+    return softmax(torch.tensor([0.0, 10, 10, 10, 0], dtype=torch.float64))[2].item()

@@ -11,6 +11,10 @@ from typing import Any
 from clearhead.errors import UserError
 from clearhead.finite import finite
 from clearhead.labs.lab import Findings, Result, ResultPart
+from clearhead.lectures.questions import plain, read_questions
+
+EXACT = 1e-9  # whole numbers
+ROUNDED = 0.006  # of other numbers, two decimals are enough
 
 StopNumbers = tuple[Findings, list[ResultPart]]  # key figures, and tables or lines
 
@@ -22,16 +26,17 @@ class Question:
     text: str
     answer: Callable[[], float]
     hint: str
-    solution: str  # {answer} stands for the answer
+    solution: str  # in TeX; {answer} stands for the answer
     options: tuple[str, ...] = ()
-    tolerance: float = 1e-9
+    digits: int = 0  # decimals of the answer
 
     def is_right(self, given: str) -> bool:
         """Whether this is the answer: a number such as 0.5 or 1/2, or the letter of an option or its text."""
         if self.options:
             return self._choice(given.strip()) == self.answer()
         answer = self.answer()
-        return any(abs(number - answer) <= self.tolerance for number in parse_number(given))
+        tolerance = ROUNDED if self.digits else EXACT
+        return any(abs(number - answer) <= tolerance for number in parse_number(given))
 
     @property
     def letters(self) -> str:
@@ -47,10 +52,10 @@ class Question:
 
     def show_answer(self) -> str:
         answer = self.answer()
-        return self.options[int(answer)] if self.options else f"{answer:.5g}"
+        return self.options[int(answer)] if self.options else f"{answer:.{self.digits}f}"
 
     def show_solution(self) -> str:
-        return self.solution.format(answer=self.show_answer())
+        return plain(self.solution.replace("{answer}", self.show_answer()))
 
 
 def parse_number(given: str) -> list[float]:
@@ -74,11 +79,26 @@ class LectureStop:
     """One stop. `numbers` computes its result with the library's functions; `notice` may name its findings."""
 
     id: str
-    title: str
     idea: str
     numbers: Callable[[], StopNumbers]
     notice: str
-    question: Question
+    answer: Callable[[], float]  # to its question
+
+    @property
+    def title(self) -> str:
+        return read_questions()[self.id]["title"]
+
+    @property
+    def question(self) -> Question:
+        texts = read_questions()[self.id]
+        return Question(
+            plain(texts["question"]),
+            self.answer,
+            plain(texts["hint"]),
+            texts["solution"],
+            tuple(plain(option) for option in texts.get("options", [])),
+            texts.get("digits", 0),
+        )
 
     def compute(self) -> Result:
         findings, parts = self.numbers()

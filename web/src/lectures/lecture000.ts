@@ -1,18 +1,12 @@
 /** Lecture 000, "From static to contextual embeddings, and the transformer block". */
 
 import { runInduction, type WorkingHeads } from "../model/inductionCircuit";
-import { softmaxSlope } from "../model/scaledScores";
 import { IDENTITY_3, layerNorm, type TinyBlock } from "../model/tinyBlock";
 import { matmul, type Rows, runTinyHead, softmax } from "../model/tinyHead";
 import { changedRows, IDENTITY, runAttention } from "../model/workedNumbers";
 import type { Lecture, Question, Stop } from "./types";
 
-const number = (answer: number, tolerance: number, digits: number): Question => ({
-  kind: "number",
-  answer,
-  tolerance,
-  digits,
-});
+const number = (answer: number): Question => ({ kind: "number", answer });
 
 /** A head and a token of the model; -1 for those that are selected on the page. */
 export interface ModelPlace {
@@ -64,15 +58,15 @@ export const STATIC_AND_CONTEXTUAL: Stop<{ one: string; other: string; token: st
 export const SELECTIVE_INTEGRATION: Stop<ModelPlace> = {
   id: "000.2",
   inputs: SELECTED,
-  question: number(matmul([[0.5, 0.25, 0.25]], [[2], [4], [10]])[0]![0]!, 0.001, 1),
+  question: number(matmul([[0.5, 0.25, 0.25]], [[2], [4], [10]])[0]![0]!),
   link: { target: (place) => ({ view: "steps", part: "head", step: "softmax", ...chosen(place) }) },
 };
 
 export const THREE_TOKENS = ["chicken", "road", "it"];
 const EXERCISE: Rows = [
-  [1, 0],
+  [2, 0],
   [0, 1],
-  [1, 1],
+  [1, 0],
 ];
 
 export type Source = "hand" | "model";
@@ -91,8 +85,6 @@ export const SIMPLEST_ATTENTION: Stop<{ x: Rows; i: number; source: Source }> = 
   question: number(
     runTinyHead({ x: EXERCISE, W_Q: IDENTITY, W_K: IDENTITY, W_V: IDENTITY, divided: false, causal: true })
       .weights[2]![0]!,
-    0.006,
-    3,
   ),
   link: { target: () => ({ view: "steps", part: "head", step: "compare" }) },
 };
@@ -125,18 +117,14 @@ const ROLES: Roles = {
 export const THREE_ROLES: Stop<Roles> = {
   id: "000.4",
   inputs: ROLES,
-  question: number(
-    runTinyHead({ ...ROLES, W_Q: ZEROS, divided: false, causal: true }).weights[2]![0]!,
-    0.004,
-    3,
-  ),
+  question: number(runTinyHead({ ...ROLES, W_Q: ZEROS, divided: false, causal: true }).weights[2]![0]!),
   link: { target: () => ({ view: "steps", part: "head", step: "project" }) },
 };
 
 export const DIVIDING: Stop<{ d_k: number; seed: number }> = {
   id: "000.5",
   inputs: { d_k: 64, seed: 1 },
-  question: number(softmaxSlope(0.99), 0.0001, 4),
+  question: number(Math.sqrt(64) / Math.sqrt(4)),
   link: { target: () => ({ view: "labs", lab: "scale", settings: {} }) },
 };
 
@@ -145,7 +133,7 @@ export const HEAD_STEPS = ["project", "compare", "divide", "softmax", "weigh", "
 export const STEP_BY_STEP: Stop<ModelPlace & { step: number }> = {
   id: "000.6",
   inputs: { block: -1, head: -1, row: 2, step: 0 },
-  question: number(softmax([2, 0, 4].map((score) => score / Math.sqrt(4)))[2]!, 0.006, 3),
+  question: number(softmax([2, 0, 2].map((score) => score / Math.sqrt(4)))[2]!),
   link: {
     target: ({ step, ...place }) => ({
       view: "steps",
@@ -166,7 +154,7 @@ export type RoleKind = (typeof ROLE_KINDS)[number];
 export const MANY_HEADS: Stop<{ kind: RoleKind; row: number }> = {
   id: "000.7",
   inputs: { kind: "previous", row: -1 },
-  question: number(768 / 12, 0, 0),
+  question: number(768 / 12),
   link: { target: ({ kind }) => ({ view: "heads", order: kind }) },
 };
 
@@ -191,25 +179,31 @@ export const BLOCK: Stop<TinyBlock & { source: Source; row: number }> = {
     source: "hand",
     row: -1,
   },
-  question: number(NORM_EXERCISE.scores[2]!, 0.006, 3),
+  question: number(NORM_EXERCISE.scores[2]!),
   link: { target: () => ({ view: "steps", part: "norm", step: "norm" }) },
 };
 
 export const STACK: Stop<{ row: number }> = {
   id: "000.9",
   inputs: { row: -1 },
-  question: number(14 * 128, 0, 0),
+  question: number(14 * 128),
   link: { target: ({ row }) => ({ view: "lens", ...chosen({ row }) }) },
 };
+
+/** The index of the option that tells which streams change with the first letter if no head works. */
+function streamsThatChange(): number {
+  const [before, after] = ["ABCA", "DBCA"].map((sequence) => {
+    const { own, before, copied } = runInduction(sequence, { previous: false, induction: false });
+    return own.map((letter, i) => [...letter, ...before[i]!, ...copied[i]!]);
+  });
+  const changed = changedRows(before!, after!);
+  return changed.length === 1 ? 0 : changed.length < before!.length ? 1 : 2;
+}
 
 export const RESIDUAL_STREAM: Stop<{ sequence: string } & WorkingHeads> = {
   id: "000.10",
   inputs: { sequence: "ABCA", previous: true, induction: true },
-  question: number(
-    runInduction("ABCA", { previous: false, induction: true }).inductionWeights.at(-1)![2]!,
-    0.002,
-    2,
-  ),
+  question: { kind: "choice", answer: streamsThatChange() },
   link: { target: () => ({ view: "heads", order: "induction" }) },
 };
 

@@ -20,12 +20,7 @@ const LOOKING_FOR_ONES: Rows = [
 ];
 const BOOSTED = scaled(IDENTITY, 10);
 
-const number = (answer: number, tolerance: number, digits: number): Question => ({
-  kind: "number",
-  answer,
-  tolerance,
-  digits,
-});
+const number = (answer: number): Question => ({ kind: "number", answer });
 
 const openTinyHead = (example: Partial<TinyExample>): Target => ({
   view: "tiny",
@@ -44,7 +39,7 @@ export const SENTENCES = ["the chicken was tired", "the chicken was wide", "the 
 export const LANGUAGE_MODELING: Stop<{ text: string; sentence: string; past: Past }> = {
   id: "001.1",
   inputs: { text: TEXT, sentence: SENTENCES[1]!, past: "2" },
-  question: number(countSentence(TEXT, "the road was tired", 2).at(-1)!.product, 0.0005, 2),
+  question: number(countSentence(TEXT, "the road was tired", 2).at(-1)!.product),
   link: { target: () => ({ view: "steps", part: "final" }) },
 };
 
@@ -81,10 +76,10 @@ export const SHARED_API: Stop<{ sentence: string; x: Rows }> = {
   },
 };
 
-export const RUNNING_EXAMPLE: Stop<{ zeros: number; kept: number }> = {
+export const RUNNING_EXAMPLE: Stop<{ zeros: number; steps: number; seed: number }> = {
   id: "001.3",
-  inputs: { zeros: 100, kept: 0.9 },
-  question: number(zerosUntilBelow(0.9, 0.01), 0, 0),
+  inputs: { zeros: 100, steps: 100, seed: 4 },
+  question: number(zerosUntilBelow(0.9, 0.01)),
   link: { target: () => ({ view: "labs", lab: "any-one", settings: {} }) },
 };
 
@@ -94,7 +89,7 @@ export const baseOf = (base: Base) => (base === "e" ? Math.E : 3);
 export const KEYS_AND_QUERY: Stop<{ sequence: string; query: number[]; base: Base }> = {
   id: "001.4",
   inputs: { sequence: "0010", query: [0, 1], base: "3" },
-  question: number(attend(embed("0110"), [0, 1], 3).weights[1]!, 0.002, 3),
+  question: number(attend(embed("0110"), [0, 1], 3).weights[1]!),
   link: {
     target: ({ sequence, query, base }) =>
       openTinyHead({ sequence, W_Q: [query, query], W_K: scaled(IDENTITY, Math.log(baseOf(base))) }),
@@ -104,7 +99,7 @@ export const KEYS_AND_QUERY: Stop<{ sequence: string; query: number[]; base: Bas
 export const LONG_SEQUENCES: Stop<{ zeros: number; boost: number }> = {
   id: "001.5",
   inputs: { zeros: 100, boost: 1 },
-  question: number(Math.log(100), 0.06, 2),
+  question: number(Math.log(100)),
   link: {
     live: true,
     target: ({ zeros, boost }) => ({
@@ -123,7 +118,7 @@ const EXERCISE: Rows = [
 export const LINEAR_ATTENTION: Stop<{ k: number[]; q: number[]; W_K: Rows; W_Q: Rows }> = {
   id: "001.6",
   inputs: { k: [0, 1], q: [1, 0], W_K: BOOSTED, W_Q: LOOKING_FOR_ONES },
-  question: number(linearScores([0, 1], [1, 0], EXERCISE, IDENTITY).linear, 0.01, 0),
+  question: number(linearScores([0, 1], [1, 0], EXERCISE, IDENTITY).linear),
   link: { target: ({ W_K, W_Q }) => openTinyHead({ sequence: "01", W_K, W_Q }) },
 };
 
@@ -154,7 +149,7 @@ export const QUERY_CASES: Rows[] = [IDENTITY, LOOKING_FOR_ONES];
 export const TWO_TOKENS: Stop<TwoTokens> = {
   id: "001.8",
   inputs: { W_Q: IDENTITY, W_K: BOOSTED, W_V: IDENTITY, W_O: IDENTITY, divided: false },
-  question: number(runTinyHead({ ...EXAMPLES.own, W_K: IDENTITY, x: embed("01") }).weights[0]![0]!, 0.006, 5),
+  question: number(runTinyHead({ ...EXAMPLES.own, W_K: IDENTITY, x: embed("01") }).weights[0]![0]!),
   link: {
     target: ({ W_Q, W_K, W_V, divided }) => openTinyHead({ sequence: "01", W_Q, W_K, W_V, divided }),
   },

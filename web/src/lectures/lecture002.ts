@@ -11,40 +11,14 @@ import {
 } from "../model/eightWords";
 import { effectsOf } from "../model/leaveOneOut";
 import { fiveProducts } from "../model/loopsAndMatrices";
-import { KINDS_OF_WORDS, relate, RELATIONSHIPS } from "../model/relationshipHead";
-import { pairsOf } from "../model/skipGram";
+import { type Kind, relate, RELATIONSHIPS } from "../model/relationshipHead";
+import { neighborsAt, pairsOf } from "../model/skipGram";
 import { firstOutOfReach } from "../model/slidingWindow";
 import { matmul, type Rows, softmax } from "../model/tinyHead";
-import { bestWidth, type SweepSettings, trainWidth, WIDTHS } from "../model/widthSweep";
+import type { SweepSettings } from "../model/widthSweep";
 import type { Lecture, Question, Stop } from "./types";
 
-const number = (answer: number, tolerance: number, digits: number): Question => ({
-  kind: "number",
-  answer,
-  tolerance,
-  digits,
-});
-
-const FEW_SENTENCES: SweepSettings = { sentences: 20, seed: 1 };
-
-let best: number | undefined;
-
-/** Computed on first use, because it takes a moment. */
-const bestWidthWithFewSentences: Question = {
-  kind: "number",
-  get answer() {
-    return (best ??= bestWidth(WIDTHS.map((width) => trainWidth(width, FEW_SENTENCES))));
-  },
-  tolerance: 0,
-  digits: 0,
-};
-
-export const TWO_QUESTIONS: Stop<SweepSettings> = {
-  id: "002.1",
-  inputs: { sentences: 60, seed: 1 },
-  question: bestWidthWithFewSentences,
-  link: { live: true, target: () => ({ view: "labs", lab: "neighbors", settings: {} }) },
-};
+const number = (answer: number): Question => ({ kind: "number", answer });
 
 const FOX = "The quick brown fox jumps over the lazy dog";
 
@@ -54,6 +28,22 @@ the cat sleeps on the sofa
 the dog sleeps on the sofa
 she bought a car and a house
 he sold a car and a house`;
+
+/** How many different words are neighbors of both cat and dog in two sentences. */
+function sharedNeighbors(): number {
+  const [cat, dog] = ["cat", "dog"].map((word, line) => {
+    const words = bareWords(PETS.split("\n")[line]!);
+    return neighborsAt(words, words.indexOf(word), 2);
+  });
+  return new Set(cat!.filter((word) => dog!.includes(word))).size;
+}
+
+export const TWO_QUESTIONS: Stop<SweepSettings> = {
+  id: "002.1",
+  inputs: { sentences: 60, seed: 1 },
+  question: number(sharedNeighbors()),
+  link: { live: true, target: () => ({ view: "labs", lab: "neighbors", settings: {} }) },
+};
 
 interface SkipGramInputs {
   sentence: string; // whose pairs are listed
@@ -66,7 +56,7 @@ interface SkipGramInputs {
 export const SKIP_GRAM: Stop<SkipGramInputs> = {
   id: "002.2",
   inputs: { sentence: FOX, window: 2, text: PETS, steps: 100, word: "cat" },
-  question: number(pairsOf(bareWords(FOX), 3).length, 0, 0),
+  question: number(pairsOf(bareWords(FOX), 3).length),
   link: { target: () => ({ view: "words" }) },
 };
 
@@ -107,7 +97,7 @@ const STORY =
 export const SLIDING_WINDOW: Stop<{ text: string; length: number; generated: number }> = {
   id: "002.4",
   inputs: { text: STORY, length: MAX_WORDS, generated: 5 },
-  question: number(firstOutOfReach(5, MAX_WORDS), 0, 0),
+  question: number(firstOutOfReach(5, MAX_WORDS)),
   link: { live: true, target: () => ({ view: "labs", lab: "window", settings: {} }) },
 };
 
@@ -125,7 +115,7 @@ const HEAD = {
 export const FEATURE_VECTORS: Stop<HeadInputs> = {
   id: "002.5",
   ...HEAD,
-  question: number(embedWords(SENTENCE).vocabulary.length, 0, 0),
+  question: number(embedWords(SENTENCE).vocabulary.length),
   link: { target: () => ({ view: "steps", part: "embedding" }) },
 };
 
@@ -152,7 +142,7 @@ export const QUERIES_AND_KEYS: Stop<HeadInputs> = {
 export const MASK_AND_SOFTMAX: Stop<HeadInputs> = {
   id: "002.7",
   ...HEAD,
-  question: number(softmax([Math.log(3), 0])[0]!, 0.006, 2),
+  question: number(softmax([Math.log(3), 0])[0]!),
   link: { target: () => ({ view: "steps", part: "head", step: "softmax" }) },
 };
 
@@ -167,27 +157,24 @@ const EXERCISE = {
 export const VALUES: Stop<HeadInputs> = {
   id: "002.8",
   ...HEAD,
-  question: number(matmul(EXERCISE.P, EXERCISE.V)[0]![0]!, 0.01, 0),
+  question: number(matmul(EXERCISE.P, EXERCISE.V)[0]![0]!),
   link: { target: () => ({ view: "steps", part: "head", step: "sum" }) },
 };
 
 export const LOOPS: Stop<{ words: number; kept: boolean }> = {
   id: "002.9",
   inputs: { words: 64, kept: false },
-  question: number(fiveProducts(MAX_WORDS, FEATURES, FEATURES, 8)[3]!.multiplications, 0, 0),
+  question: number(fiveProducts(MAX_WORDS, FEATURES, FEATURES, 8)[3]!.multiplications),
   link: { live: true, target: () => ({ view: "labs", lab: "matrix", settings: {} }) },
 };
 
-/** The weight of fox on quick in the head in which nouns look for adjectives. */
-function weightOnQuick(): number {
-  const position = (word: string) => KINDS_OF_WORDS.findIndex(([each]) => each === word);
-  return relate(RELATIONSHIPS.modifier)[position("fox")]![position("quick")]!;
-}
+/** The kinds of the words of “a tired old gray duck”. */
+const DUCK: Kind[] = ["determiner", "adjective", "adjective", "adjective", "noun"];
 
 export const RELATIONSHIP: Stop<{ W_Q: Rows }> = {
   id: "002.10",
   inputs: { W_Q: RELATIONSHIPS.modifier },
-  question: number(weightOnQuick(), 0.006, 2),
+  question: number(relate(RELATIONSHIPS.modifier, DUCK)[4]![2]!),
   link: { target: () => ({ view: "heads" }) },
 };
 

@@ -13,7 +13,7 @@ export const STOPS_000: Record<string, StopText> = {
       "Zwei Sätze sind bis auf das letzte Wort gleich. Wo hat ein Modell, das von links nach rechts liest, verschiedene Vektoren?",
     options: ["bei allen Tokens", "von „it“ an", "erst vom letzten Wort an"],
     hint: "Der Vektor eines Tokens wird aus diesem Token und denen davor berechnet.",
-    solution: () =>
+    solution:
       "Erst vom letzten Wort an: Alle früheren Tokens haben denselben Text gesehen. Damit sich schon „it“ unterscheidet, muss ein Modell in beide Richtungen lesen.",
     notes:
       "Frage, was „it“ in einer Tabelle bedeutet: ein Vektor für jede Verwendung des Wortes. Die Vorlesung zeichnet die Aufmerksamkeit bei „it“; in einem kausalen Modell sieht „it“ das Adjektiv nicht, der Unterschied zeigt sich also beim Adjektiv und danach. Im ersten Paar kommt ein Teil des Unterschieds von der Position, denn „it“ steht nicht in beiden Sätzen an derselben Stelle.",
@@ -26,8 +26,7 @@ export const STOPS_000: Record<string, StopText> = {
     question:
       "Drei Tokens haben die Werte 2, 4 und 10. Ein Token achtet auf sie mit den Gewichten 0,5, 0,25 und 0,25. Wie groß ist die gewichtete Summe?",
     hint: "Multipliziere jeden Wert mit seinem Gewicht und addiere die Produkte.",
-    solution: (answer) =>
-      `$0{,}5 \\cdot 2 + 0{,}25 \\cdot 4 + 0{,}25 \\cdot 10 = 1 + 1 + 2{,}5$, also ${answer}.`,
+    solution: "$0{,}5 \\cdot 2 + 0{,}25 \\cdot 4 + 0{,}25 \\cdot 10 = 1 + 1 + 2{,}5$, also {answer}.",
     notes:
       "Das ist das Bild der Vorlesung mit zwei Schichten, hier mit den Gewichten des geladenen Modells. Gib oben auf der Seite einen anderen Satz ein und lass die Gruppe raten, wohin ein Token blickt. Ein Gewicht sagt, wie viel von einem Token genommen wird, nicht was: Das ist Sache des Wertes.",
   },
@@ -36,10 +35,11 @@ export const STOPS_000: Record<string, StopText> = {
     idea: "Noch ohne Matrizen. Ähnliche Vektoren haben ein großes Skalarprodukt, also dient es als Score: $\\text{score}(x_i, x_j) = x_i \\cdot x_j$. Die Softmax über alle $j \\le i$ macht aus Scores Gewichte $\\alpha_{ij}$, und die Ausgabe ist die Summe der Vektoren selbst, $a_i = \\sum_{j \\le i} \\alpha_{ij}\\, x_j$.",
     notice:
       "Der Vektor von „it“ ähnelt dem von „chicken“, das 0,67 des Gewichts bekommt. Ändere den ersten Vektor in [0; 0,5], und „it“ achtet auf sich selbst. Das erste Token hat keine Wahl: Sein Gewicht auf sich selbst ist 1.",
-    question: "Sei $x_1 = [1, 0]$, $x_2 = [0, 1]$ und $x_3 = [1, 1]$. Wie groß ist $\\alpha_{31}$?",
-    hint: "Die Scores von $x_3$ sind 1, 1 und 2. Du kannst die Vektoren auch eingeben.",
-    solution: (answer) =>
-      `Die Scores sind 1, 1 und 2, also $\\alpha_{31} = e / (e + e + e^2) = 1 / (2 + e) \\approx$ ${answer}.`,
+    question:
+      "Sei $x_1 = [2; 0]$, $x_2 = [0; 1]$ und $x_3 = [1; 0]$. Wie groß ist $\\alpha_{31}$, das Gewicht, das $x_3$ auf $x_1$ legt?",
+    hint: "Die Scores von $x_3$ sind 2, 0 und 1.",
+    solution:
+      "$\\alpha_{31} = e^2 / (e^2 + e^0 + e^1) \\approx$ {answer}. Ein längerer Vektor kann besser passen als der Vektor selbst.",
     notes:
       "Rechne eine Zeile an der Tafel vor, ändere dann eine Zahl und lass die Gruppe vorhersagen, in welche Richtung sich die Gewichte verschieben. Wechsle zu den Einbettungen des Modells: dieselbe Rechnung mit längeren Vektoren. Weise darauf hin, was fehlt: Ein Token ähnelt immer sich selbst und achtet deshalb gern auf sich selbst.",
   },
@@ -48,10 +48,9 @@ export const STOPS_000: Record<string, StopText> = {
     idea: "Ein Vektor spielt drei Rollen. Als Anfrage ist er das aktuelle Token, das etwas sucht, als Schlüssel ein früheres Token, mit dem verglichen wird, und als Wert das, was gewichtet und summiert wird. Jede Rolle hat ihre eigene Matrix: $W^Q$, $W^K$ und $W^V$.",
     notice:
       "Ohne Matrizen sucht „it“ Vektoren wie den eigenen und findet „chicken“. Hier macht $W^Q$ daraus eine Anfrage nach der zweiten Zahl, und „road“ bekommt 0,94. Was davon genommen wird, bestimmt $W^V$: die beiden Zahlen, vertauscht.",
-    question: "Setze alle vier Zahlen von $W^Q$ auf 0. Welches Gewicht gibt $x_3$ dann $x_1$?",
+    question: "Alle vier Zahlen von $W^Q$ seien 0. Welches Gewicht gibt $x_3$ dann $x_1$?",
     hint: "Eine Anfrage aus Nullen hat mit jedem Schlüssel denselben Score.",
-    solution: (answer) =>
-      `Alle Scores sind 0, und drei gleiche Scores teilen sich das Gewicht: $1/3$, also ${answer}.`,
+    solution: "Alle Scores sind 0, und drei gleiche Scores teilen sich das Gewicht: $1/3$, also {answer}.",
     notes:
       "Geh die Formeln Zeile für Zeile durch und frage, was sich geändert hat: Aus $x$ wurde $q$, $k$ oder $v$, sonst nichts. Mit drei Einheitsmatrizen ist die rechte Seite gleich der linken; probiere es aus. Eine Anfrage muss dem eigenen Schlüssel nicht ähneln: So kann ein Pronomen nach Nomen suchen.",
   },
@@ -61,9 +60,10 @@ export const STOPS_000: Record<string, StopText> = {
     notice:
       "60 zufällige Anfragen treffen auf je 8 Schlüssel. Bei $d_k = 64$ haben die Scores ohne Division eine Standardabweichung um 8, und das größte Gewicht liegt nahe 1. Mit Division liegt die Standardabweichung bei jedem $d_k$ um 1, und der Gradient bleibt größer.",
     question:
-      "Eine Softmax legt das Gewicht 0,99 auf ein Token. Wie groß ist die Ableitung dieses Gewichts nach seinem eigenen Score?",
-    hint: "Die Ableitung ist $\\alpha (1 - \\alpha)$.",
-    solution: (answer) => `$0{,}99 \\cdot 0{,}01$, also ${answer}. Bei $\\alpha = 0{,}5$ wäre sie 0,25.`,
+      "Anfragen und Schlüssel bekommen je 64 Zahlen, vorher waren es nur 4. Um welchen Faktor wächst die Standardabweichung der Scores ohne Division?",
+    hint: "Die Standardabweichung ist $\\sqrt{d_k}$.",
+    solution:
+      "$\\sqrt{64} / \\sqrt{4} = 8 / 2 =$ {answer}. Genau das gleicht die Division durch $\\sqrt{d_k}$ aus.",
     notes:
       "Das Argument stammt aus dem Transformer-Artikel (Vaswani et al. 2017): Komponenten mit Mittelwert 0 und Varianz 1 ergeben Skalarprodukte mit Varianz $d_k$. Ziehe ein paarmal neu, damit die Gruppe sieht, was Zufall ist. Die Division ist eine praktische Hilfe für das Training; ein trainiertes Modell hätte auch kürzere Schlüssel lernen können.",
   },
@@ -73,9 +73,9 @@ export const STOPS_000: Record<string, StopText> = {
     notice:
       "Geh die sieben Schritte von links nach rechts durch: Jeder fügt eine Spalte oder Zeile hinzu, die aus den vorigen berechnet ist. Die Zahlen sind die des Modells und des Textes oben auf der Seite.",
     question:
-      "Sei $d_k = 4$, und $q_3$ habe mit den drei Schlüsseln die Skalarprodukte 2, 0 und 4. Wie groß ist $\\alpha_{33}$?",
-    hint: "Dividiere zuerst durch $\\sqrt{4} = 2$: Die Scores sind 1, 0 und 2.",
-    solution: (answer) => `$e^2 / (e^1 + e^0 + e^2) \\approx$ ${answer}.`,
+      "Sei $d_k = 4$, und $q_3$ habe mit den drei Schlüsseln die Skalarprodukte 2, 0 und 2. Wie groß ist $\\alpha_{33}$?",
+    hint: "Dividiere zuerst durch $\\sqrt{4} = 2$: Die Scores sind 1, 0 und 1.",
+    solution: "$e^1 / (e^1 + e^0 + e^1) \\approx$ {answer}.",
     notes:
       "Decke einen Schritt erst auf, wenn jemand gesagt hat, was als Nächstes kommt. Beteiligt sind nur die Tokens, die das dritte sehen kann; wähle das erste Token, und die Softmax hat nichts zu entscheiden. Die volle Ansicht zeigt, woher jede einzelne Zahl kommt.",
   },
@@ -87,7 +87,7 @@ export const STOPS_000: Record<string, StopText> = {
     question:
       "Ein Modell der Breite $d = 768$ teilt sie auf 12 Köpfe auf. Wie viele Zahlen hat das $a_i$ eines Kopfes?",
     hint: "Alle Köpfe zusammen füllen die Breite des Modells.",
-    solution: (answer) => `$768 / 12$, also ${answer}. Nebeneinander sind die 12 Ausgaben wieder 768 breit.`,
+    solution: "$768 / 12$, also {answer}. Nebeneinander sind die 12 Ausgaben wieder 768 breit.",
     notes:
       "Ein Score ist ein mittleres Aufmerksamkeitsgewicht, gemessen an Texten mit bekanntem Ziel, und mit dem Wert gleichmäßiger Aufmerksamkeit zu vergleichen. Ein untrainiertes oder sehr kleines Modell hat keine klaren Rollen. Ein Kopf, den ein Text nicht braucht, ändert wenig, wenn er fehlt; deshalb wiederholt die Geschichte einen Namen und ein Nomen.",
   },
@@ -96,9 +96,9 @@ export const STOPS_000: Record<string, StopText> = {
     idea: "Zur Aufmerksamkeit kommen im Block drei Teile. Die Layer Norm ist der z-Wert eines Vektors, $\\hat{x} = (x - \\mu) / \\sigma$, dann $\\gamma \\hat{x} + \\beta$. Das Feed-Forward-Netz bringt eine Nichtlinearität, $\\text{FFN}(x) = \\text{ReLU}(x W_1 + b_1) W_2 + b_2$. Und jedes Ergebnis wird zur Eingabe addiert.",
     notice:
       "Folge $x$ durch die sechs Zeilen: Zwei normalisieren, zwei rechnen, zwei addieren. Schalte ReLU aus: Das Feed-Forward-Netz wird zu einer Matrix $W_1 W_2$, und zwei Schichten können nicht mehr als eine.",
-    question: "Sei $x = [2, 4, 6]$. Wie groß ist die dritte Zahl von $\\hat{x}$?",
+    question: "Sei $x = [2, 4, 6]$. Wie groß ist die dritte Zahl von $\\hat{x}$, ihr z-Wert?",
     hint: "$\\mu = 4$ und $\\sigma = \\sqrt{(4 + 0 + 4) / 3}$, mit $1/d$ und nicht $1/(d-1)$.",
-    solution: (answer) => `$(6 - 4) / \\sqrt{8/3} \\approx$ ${answer}.`,
+    solution: "$(6 - 4) / \\sqrt{8/3} \\approx$ {answer}.",
     notes:
       "Der Kopf hat hier Einheitsmatrizen, und beide Bias-Vektoren sind null, damit sich alles von Hand prüfen lässt. Multipliziere $x$ mit 10: $\\hat{x}$ ändert sich nicht, $t^3$ schon. Zeige dann dieselben sechs Zeilen im Modell; ein Modell mit RMSNorm lässt den Mittelwert weg.",
   },
@@ -110,7 +110,7 @@ export const STOPS_000: Record<string, StopText> = {
     question:
       "14 Tokens gehen in einen Stapel von Blöcken der Breite $d = 128$. Wie viele Zahlen verlassen den dritten Block?",
     hint: "Nach jedem Block ein Vektor der Breite $d$ je Token.",
-    solution: (answer) => `$14 \\cdot 128$, also ${answer}, genau so viele wie am Anfang.`,
+    solution: "$14 \\cdot 128$, also {answer}, genau so viele wie am Anfang.",
     notes:
       "Frage, warum Anfragen schmaler sein dürfen, die Ausgabe eines Blocks aber nicht: Sie wird zur Eingabe addiert. Seiten und Bibliotheken zählen Blöcke oft von 0 an, so auch diese. Der Link öffnet die Logit-Linse, die auf jeder Ebene eine Vorhersage abliest und das nur kann, weil alle Ebenen gleich breit sind.",
   },
@@ -118,11 +118,12 @@ export const STOPS_000: Record<string, StopText> = {
     title: "Der Residualstrom",
     idea: "Normen und Feed-Forward-Netze wirken auf den Strom eines Tokens. Nur die Aufmerksamkeit liest aus anderen: Ein Kopf bringt Information aus deren Strömen in den aktuellen (Elhage et al. 2021). Zwei Köpfe bilden einen Induktionsschaltkreis: Der erste vermerkt bei jedem Token, was davor stand, der zweite findet, wo das aktuelle Token davor stand, und kopiert, was folgte.",
     notice:
-      "Nach A B C A sagt der Schaltkreis B vorher. Ohne den ersten Kopf hat der zweite nichts zu finden und kopiert von allem, was er sieht, ein wenig; ohne den zweiten wird nichts kopiert, und alle Buchstaben sind gleich wahrscheinlich.",
+      "Nach A B C A sagt der Schaltkreis B vorher. Ohne den ersten Kopf findet der zweite nichts und kopiert von allen Tokens, auch vom Anfang, gleich viel; ohne den zweiten wird nichts kopiert.",
     question:
-      "Nimm den Kopf für das vorige Token weg. Welches Gewicht legt der Induktionskopf bei A B C A auf B?",
-    hint: "Alle seine Scores sind dann 0, und er sieht mit dem Anfang fünf Tokens.",
-    solution: (answer) => `Bei fünf gleichen Scores bekommt jedes Token $1/5$, also ${answer}.`,
+      "Ohne jeden Kopf wird der Vektor des ersten Tokens geändert. In welchen Strömen ändert sich etwas?",
+    options: ["nur in seinem eigenen", "in seinem und allen späteren", "in allen"],
+    hint: "Welche Teile eines Blocks lesen aus den Strömen anderer Tokens?",
+    solution: "Nur in seinem eigenen: Ohne Köpfe gelangt nichts von einem Strom in den anderen.",
     notes:
       "Jeder Strom hat hier drei Teile, und jeder Teil wird von einem Kopf oder von der Einbettung geschrieben: So wird die Bewegung sichtbar. Der erste Kopf arbeitet in einem Strom, den der zweite in einem anderen liest; keiner kann es allein. Der Link zeigt die Köpfe des Modells, sortiert danach, wie sehr sie das tun.",
   },

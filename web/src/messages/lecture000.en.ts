@@ -1,125 +1,75 @@
 /** Lecture 000 in English. */
 
-import type { StopText } from "./lectures.en";
+import type { StopProse } from "./lectures.en";
 
-export const STOPS_000: Record<string, StopText> = {
+export const STOPS_000: Record<string, StopProse> = {
   "000.1": {
-    title: "Static and contextual embeddings",
     idea: "Word2vec and its relatives store one vector per word in a table, whatever the sentence: a static embedding. But what “it” means depends on the sentence. A transformer starts from such a table and then turns each token's vector into a contextual one, block by block.",
     notice:
       "In the table, “it” has one vector (cosine 1), after the blocks two. With tired / wide they stay equal: read from left to right, “it” comes before the adjective. Choose the full stop.",
-    question:
-      "Two sentences are equal up to their last word. Where does a model that reads from left to right have different vectors?",
-    options: ["at every token", "from “it” on", "only from the last word on"],
-    hint: "A token's vector is computed from that token and the ones before it.",
-    solution: () =>
-      "Only from the last word on: all earlier tokens have seen the same text. To differ at “it”, a model has to read in both directions.",
     notes:
       "Ask what “it” means in a table: one vector for every use of the word. The lecture pictures attention at “it”; in a causal model, “it” cannot see the adjective, so the difference appears at the adjective and after it. In the first pair, part of the difference comes from the position, because “it” is not at the same one in both sentences.",
   },
   "000.2": {
-    title: "Attention as selective integration",
     idea: "Attention builds a token's contextual vector by integrating information from the tokens up to it, some more than others. The output is a weighted sum of vectors from the layer below: $a_i = \\sum_{j \\le i} \\alpha_{ij}\\, v_j$, and the weights $\\alpha_{ij}$ of a token add up to 1.",
     notice:
       "The thickness of a line is its weight. Choose other tokens: no line leads to a later one. Choose other heads: each selects in its own way.",
-    question:
-      "Three tokens have the values 2, 4 and 10. A token attends to them with the weights 0.5, 0.25 and 0.25. What is the weighted sum?",
-    hint: "Multiply each value by its weight, and add up the products.",
-    solution: (answer) =>
-      `$0.5 \\cdot 2 + 0.25 \\cdot 4 + 0.25 \\cdot 10 = 1 + 1 + 2.5$, which is ${answer}.`,
     notes:
       "This is the lecture's picture of two layers, with the weights of the model that is loaded. Type another sentence at the top of the page and let the class guess where a token will look. A weight says how much is taken from a token, not what is taken: that is the value's part.",
   },
   "000.3": {
-    title: "The simplest attention",
     idea: "No matrices yet. Similar vectors have a large dot product, so take it as the score: $\\text{score}(x_i, x_j) = x_i \\cdot x_j$. The softmax over all $j \\le i$ turns scores into weights $\\alpha_{ij}$, and the output is the sum of the vectors themselves, $a_i = \\sum_{j \\le i} \\alpha_{ij}\\, x_j$.",
     notice:
       "The vector of “it” resembles that of “chicken”, which gets 0.67 of the weight. Change the first vector to [0, 0.5], and “it” attends to itself. The first token has no choice: its weight on itself is 1.",
-    question: "Let $x_1 = [1, 0]$, $x_2 = [0, 1]$ and $x_3 = [1, 1]$. What is $\\alpha_{31}$?",
-    hint: "The scores of $x_3$ are 1, 1 and 2. You can also type the vectors.",
-    solution: (answer) =>
-      `The scores are 1, 1 and 2, so $\\alpha_{31} = e / (e + e + e^2) = 1 / (2 + e) \\approx$ ${answer}.`,
     notes:
       "Work one row out on the board, then change a number and let the class predict in which direction the weights move. Switch to the model's embeddings: the same computation on longer vectors. Point out what is missing: a token always resembles itself, so it tends to attend to itself.",
   },
   "000.4": {
-    title: "Query, key and value",
     idea: "A vector plays three roles. As a query it is the current token that looks for something, as a key it is an earlier token that is compared with it, and as a value it is what gets weighted and summed. Each role has its own matrix: $W^Q$, $W^K$ and $W^V$.",
     notice:
       "Without matrices, “it” looks for vectors like its own and finds “chicken”. Here, $W^Q$ turns it into a query for the second number, and “road” gets 0.94. $W^V$ decides what is taken from it: its two numbers, swapped.",
-    question: "Set all four numbers of $W^Q$ to 0. Which weight does $x_3$ then give $x_1$?",
-    hint: "A query of zeros has the same score with every key.",
-    solution: (answer) =>
-      `All scores are 0, and three equal scores share the weight equally: $1/3$, or ${answer}.`,
     notes:
       "Go through the formulas line by line and ask what changed: $x$ became $q$, $k$ or $v$, nothing else. With three identity matrices, the right side equals the left one; set them and see. A query need not resemble its own key: this is how a pronoun can look for nouns.",
   },
   "000.5": {
-    title: "Why scores are divided",
     idea: "A dot product of $d_k$ random terms has a standard deviation of $\\sqrt{d_k}$, so scores grow with the length of queries and keys. The softmax then puts almost all weight on one token, and its gradient vanishes: for a weight $\\alpha$ it is $\\alpha (1 - \\alpha)$. Dividing by $\\sqrt{d_k}$ undoes the growth.",
     notice:
       "60 random queries meet 8 keys each. With $d_k = 64$, undivided scores have a standard deviation near 8, and the largest weight is close to 1. Divided, the standard deviation is near 1 at any $d_k$, and the gradient stays larger.",
-    question:
-      "A softmax puts the weight 0.99 on one token. What is the derivative of this weight by its own score?",
-    hint: "The derivative is $\\alpha (1 - \\alpha)$.",
-    solution: (answer) => `$0.99 \\cdot 0.01$, which is ${answer}. At $\\alpha = 0.5$ it would be 0.25.`,
     notes:
       "The argument is from the Transformer paper (Vaswani et al. 2017): components with mean 0 and variance 1 give dot products with variance $d_k$. Draw again a few times, so that the class sees what is chance. The division is a practical change for training; a trained model could have learned shorter keys.",
   },
   "000.6": {
-    title: "The third token, step by step",
     idea: "Everything a head does for the third token, in order: project each $x_j$ into query, key and value, compare $q_3$ with the keys of $x_1$, $x_2$ and $x_3$, divide by $\\sqrt{d_k}$, softmax, weigh each value, sum, and hand on the output $a_3$, here through $W^O$.",
     notice:
       "Go through the seven steps from left to right: each adds one column or line, computed from those before it. The numbers are those of the model and of the text at the top of the page.",
-    question:
-      "Let $d_k = 4$, and let $q_3$ have the dot products 2, 0 and 4 with the three keys. What is $\\alpha_{33}$?",
-    hint: "Divide by $\\sqrt{4} = 2$ first: the scores are 1, 0 and 2.",
-    solution: (answer) => `$e^2 / (e^1 + e^0 + e^2) \\approx$ ${answer}.`,
     notes:
       "Reveal a step only after someone has said what comes next. Only as many tokens take part as the third one can see; choose the first token, and the softmax has nothing to decide. The full view shows where each single number comes from.",
   },
   "000.7": {
-    title: "Many heads, many purposes",
     idea: "One head has one set of weights per token, so it can serve one purpose at a time. Multi-head attention runs many heads side by side, each with its own $W^Q$, $W^K$ and $W^V$, and $W^O$ adds up what they found. Some learn roles: the previous token, the noun of a pronoun, what followed last time.",
     notice:
       "Choose a role: the picture shows the head that plays it best in this model, at a token where the role matters. The losses tell how well the model predicts the text with this head and without it: take the story, and remove the induction head.",
-    question:
-      "A model of width $d = 768$ divides it among 12 heads. How many numbers does one head's $a_i$ have?",
-    hint: "All heads together fill the width of the model.",
-    solution: (answer) => `$768 / 12$, which is ${answer}. Side by side, the 12 outputs are 768 wide again.`,
     notes:
       "A score is a mean attention weight, measured on texts in which the right target is known, and is to be read beside the score of uniform attention. An untrained or very small model has no clear roles. A head that a text does not need changes little when it is removed, which is why the story repeats a name and a noun.",
   },
   "000.8": {
-    title: "The transformer block",
     idea: "A block wraps attention in three more parts. Layer norm is the z-score of one vector, $\\hat{x} = (x - \\mu) / \\sigma$, then $\\gamma \\hat{x} + \\beta$. The feed-forward network adds a nonlinearity, $\\text{FFN}(x) = \\text{ReLU}(x W_1 + b_1) W_2 + b_2$. And each result is added to what was there before.",
     notice:
       "Follow $x$ through the six lines: two normalize, two compute, two add. Switch ReLU off: the feed-forward network becomes one matrix $W_1 W_2$, and two layers can do no more than one.",
-    question: "Let $x = [2, 4, 6]$. What is the third number of $\\hat{x}$?",
-    hint: "$\\mu = 4$ and $\\sigma = \\sqrt{(4 + 0 + 4) / 3}$, with $1/d$ and not $1/(d-1)$.",
-    solution: (answer) => `$(6 - 4) / \\sqrt{8/3} \\approx$ ${answer}.`,
     notes:
       "The head has identity matrices here and both biases are zero, so that everything can be checked by hand. Multiply $x$ by 10: $\\hat{x}$ does not change, while $t^3$ does. Then show the same six lines in the model; a model with RMSNorm leaves out the mean.",
   },
   "000.9": {
-    title: "The stack",
     idea: "A transformer is a stack of such blocks. Each takes one vector of width $d$ per token and returns one of the same width, so that the output of block 1 can be the input of block 2. The numbers change, the shape never does.",
     notice:
       "Read from bottom to top: the same width at every level, and each strip resembles the one below it, because a block adds to its input. Choose another token: it has its own column of vectors.",
-    question: "14 tokens enter a stack of blocks of width $d = 128$. How many numbers leave the third block?",
-    hint: "One vector of width $d$ per token, after every block.",
-    solution: (answer) => `$14 \\cdot 128$, which is ${answer}, exactly as many as entered.`,
     notes:
       "Ask why queries can be narrower but a block's output cannot: it is added to its input. Pages and libraries often count blocks from 0, as this one does. The link opens the logit lens, which reads a prediction off every level, and can do so only because all levels have the same width.",
   },
   "000.10": {
-    title: "The residual stream",
     idea: "Norms and feed-forward networks work on one token's stream. Only attention reads from others: a head moves information from their streams into the current one (Elhage et al. 2021). Two heads make an induction circuit: the first notes for each token what came before it, the second finds where the current token came before, and copies what followed.",
     notice:
-      "After A B C A, the circuit predicts B. Without the first head, the second has nothing to find and copies a bit of everything it sees; without the second, nothing is copied, and all letters are equally likely.",
-    question: "Remove the previous-token head. Which weight does the induction head of A B C A put on B?",
-    hint: "All its scores are then 0, and it sees five tokens, with the start.",
-    solution: (answer) => `With five equal scores, each token gets $1/5$, or ${answer}.`,
+      "After A B C A, the circuit predicts B. Without the first head, the second has nothing to find and copies the same share of every token, the start included; without the second, nothing is copied, and all letters are equally likely.",
     notes:
       "Each stream has three parts here, and every part is written by one head or by the embedding: this is what makes the movement visible. The first head does the work in one stream that the second one reads in another; neither can do it alone. The link shows the heads of the model, sorted by how much they do this.",
   },

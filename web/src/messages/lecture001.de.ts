@@ -9,10 +9,10 @@ export const STOPS_001: Record<string, StopText> = {
     notice:
       "Das Bigramm akzeptiert „the chicken was wide“: Bei „was“ hat es das Huhn vergessen. Mit der ganzen Vergangenheit ist die Wahrscheinlichkeit 0.",
     question:
-      "Zähle von Hand, im ursprünglichen Text: Welche Wahrscheinlichkeit gibt das Bigramm „the road was tired“?",
+      "Zähle von Hand, in den drei Sätzen: Welche Wahrscheinlichkeit gibt das Bigramm „the road was tired“?",
     hint: "Teile für jedes Token, wie oft es auf das Token davor folgt, durch die Zahl aller Tokens, die darauf folgen. Das erste Token folgt auf den Satzanfang.",
-    solution: (answer) =>
-      `Alle drei Sätze beginnen mit „the“: 1. Auf „the“ folgt in zwei von vier Fällen „road“: 1/2. Auf „road“ folgt einmal etwas, nämlich „was“: 1. Auf „was“ folgt in einem von zwei Fällen „tired“: 1/2. Das Produkt ist ${answer}.`,
+    solution:
+      "Alle drei Sätze beginnen mit „the“: 1. Auf „the“ folgt in zwei von vier Fällen „road“: 1/2. Auf „road“ folgt einmal etwas, nämlich „was“: 1. Auf „was“ folgt in einem von zwei Fällen „tired“: 1/2. Das Produkt ist {answer}.",
     notes:
       "Lies die Tabelle von oben nach unten und lass die Gruppe jede Zahl vorhersagen. Wechsle dann vom Bigramm zur ganzen Vergangenheit und frage, was sich in der Zeile des letzten Tokens geändert hat. Auch die ganze Vergangenheit wird hier ausgezählt; RNNs und Transformer schätzen sie und haben so auch für nie gesehene Vergangenheiten eine Antwort.",
   },
@@ -25,20 +25,21 @@ export const STOPS_001: Record<string, StopText> = {
       "In „I swing bats“ änderst du nur $e_2$. Welche Ausgaben ändern sich, in jedem der beiden Netze?",
     options: ["nur $e_2'$", "$e_2'$ und $e_3'$", "alle drei"],
     hint: "Jede Ausgabe wird aus dem eigenen Vektor und denen davor berechnet.",
-    solution: () =>
+    solution:
       "$e_2'$ und $e_3'$ ändern sich. $e_1'$ wurde allein aus $e_1$ berechnet; kein späteres Token kann es beeinflussen.",
     notes:
       "Das Gleichheitszeichen der Vorlesung bedeutet gleiche Ein- und Ausgaben, nicht gleiche Zahlen. Das RNN ist hier $h_t = \\tanh(e_t + h_{t-1}/2)$, die Aufmerksamkeit die einfachste: Skalarprodukte der Vektoren selbst. Ein echtes Modell zeigt die beiden „bats“ unter Wortvektoren.",
   },
   "001.3": {
     title: "Das durchgehende Beispiel",
-    idea: "Eine Folge von Ziffern endet mit 1, wenn eine der Ziffern eine 1 war, sonst mit 0. Auf eine 1 folgen nun viele Nullen. Ein RNN reicht die Information von Zelle zu Zelle weiter; in diesem behält jede Zelle einen Anteil ihres Zustands, $h_t = w\\,h_{t-1} + x_t$. Die Aufmerksamkeit greift direkt auf die 1 zu.",
+    idea: "Eine Folge von Ziffern endet mit 1, wenn eine der Ziffern eine 1 war, sonst mit 0. Auf eine 1 folgen nun viele Nullen. Ein RNN reicht die Information von Zelle zu Zelle weiter, $h_t = \\tanh(x_t w + h_{t-1} U + b)$, hier mit 5 bis 20 Ziffern trainiert. Die Aufmerksamkeit greift direkt auf die 1 zu.",
     notice:
-      "Mit $w = 0{,}9$ ist nach hundert Nullen von der 1 nichts übrig, während die Aufmerksamkeit sie noch findet. Mit $w = 1$ geht nichts verloren, doch das Training muss diesen Wert erst finden, und der Gradient schwindet auf dem Rückweg ebenso wie der Zustand.",
-    question: "Nach wie vielen Nullen liegt der Zustand mit $w = 0{,}9$ zum ersten Mal unter 0,01?",
-    hint: "Der Zustand nach $n$ Nullen ist $0{,}9^n$. Bewege den Regler oder rechne mit Logarithmen.",
-    solution: (answer) =>
-      `$0{,}9^n < 0{,}01$ gilt für $n > \\ln 0{,}01 / \\ln 0{,}9 \\approx 43{,}7$, also zum ersten Mal nach ${answer} Nullen.`,
+      "Hier schwindet die Information, die Aufmerksamkeit hat sie noch. Mit Startwert 7 und 200 Schritten trägt das Netz sie bis zum Ende, mit 2 ist sie binnen zehn Zellen verloren, wie ohne Training.",
+    question:
+      "Eine Zelle behalte neun Zehntel ihres Zustands, $h_t = 0{,}9\\,h_{t-1} + x_t$. Nach einer 1 und wie vielen Nullen ist er erstmals unter 0,01?",
+    hint: "Der Zustand nach $n$ Nullen ist $0{,}9^n$. Rechne mit Logarithmen.",
+    solution:
+      "$0{,}9^n < 0{,}01$ gilt für $n > \\ln 0{,}01 / \\ln 0{,}9 \\approx 43{,}7$, also zum ersten Mal nach {answer} Nullen.",
     notes:
       "Bleib fair gegenüber RNNs: Mit kurzen Folgen trainiert, tragen manche die Information durch 200 Nullen und andere verlieren sie, je nach Startwert. Nur mit langen Folgen trainiert, lernen sie kaum etwas. Der Vorteil der Aufmerksamkeit ist, dass sich der lange Fall lernen lässt; das Experiment zeigt beides.",
   },
@@ -49,18 +50,18 @@ export const STOPS_001: Record<string, StopText> = {
       "In 0010 bekommt die 1 mit Basis 3 die Hälfte des Gewichts; das Ergebnis ist [1/2, 1/2] statt des Mittelwerts [3/4, 1/4]. In 0000 gibt es keine 1 zu finden, und das Ergebnis ist [1, 0].",
     question: "Nimm die Folge 0110, die Anfrage [0, 1] und die Basis 3. Welches Gewicht bekommt jede 1?",
     hint: "Eine 0 zählt $3^0 = 1$, eine 1 zählt $3^1 = 3$. Teile durch die Summe über alle vier Tokens.",
-    solution: (answer) => `Jede 1 zählt 3, jede 0 zählt 1, und die Summe ist 8: $3/8$, also ${answer}.`,
+    solution: "Jede 1 zählt 3, jede 0 zählt 1, und die Summe ist 8: $3/8$, also {answer}.",
     notes:
       "Rechne erst mit Basis 3 an der Tafel und wechsle dann zu $e$: Die Gewichte werden 0,17488 und 0,47537, sonst ändert sich nichts. Basis 3 ist dasselbe wie mit $\\ln 3$ multiplizierte Scores; so stellt der Link den Mini-Kopf ein. Lass jemanden eine Anfrage finden, die Nullen sucht.",
   },
   "001.5": {
     title: "Lange Folgen verflachen die Aufmerksamkeit",
-    idea: "Jede Null vergrößert den Nenner der Softmax um 1, deshalb sinkt das Gewicht einer einzelnen 1 mit der Länge der Folge: $\\alpha = e^b / (e^b + n)$ bei $n$ Nullen. Längere Schlüssel helfen: Mit $k = W^K e$ und $W^K = b \\cdot I$ ist der Score der 1 gleich $b$ und nicht mehr 1.",
+    idea: "Jede Null vergrößert den Nenner der Softmax um 1, deshalb sinkt das Gewicht einer einzelnen 1 mit der Länge der Folge: $\\alpha = e^b / (e^b + n)$ bei $n$ Nullen. Längere Schlüssel helfen: Mit $k = e W^K$ und $W^K = b \\cdot I$ ist der Score der 1 gleich $b$ und nicht mehr 1.",
     notice:
       "Bei 100 Nullen und einfachen Schlüsseln entfallen nur 2,6 % des Gewichts auf die 1. Setze die Verstärkung auf 10: Dann sind es 99,5 %, und bei drei Nullen 0,99986.",
     question: "Bei welcher Verstärkung bekommt die 1 genau die Hälfte des Gewichts, wenn es 100 Nullen sind?",
     hint: "Die 1 muss so viel zählen wie alle Nullen zusammen: $e^b = 100$.",
-    solution: (answer) => `$e^b = 100$, also $b = \\ln 100 \\approx$ ${answer}.`,
+    solution: "$e^b = 100$, also $b = \\ln 100 \\approx$ {answer}.",
     notes:
       "Beginne mit einfachen Schlüsseln und zieh die Nullen bis 1000, bevor du die Verstärkung änderst. Die nötige Verstärkung wächst nur mit dem Logarithmus der Länge; deshalb kommen gelernte Schlüssel mit langen Texten zurecht. Frage, was eine sehr große Verstärkung mit dem Gradienten der Softmax macht.",
   },
@@ -72,8 +73,7 @@ export const STOPS_001: Record<string, StopText> = {
     question:
       "Sei $k = [0, 1]$, $q = [1, 0]$, und $W$ habe die Zeilen $[1, 2]$ und $[3, 4]$. Wie groß ist $k W q$?",
     hint: "$kW$ wählt eine Zeile von $W$, und das Skalarprodukt mit $q$ dann eine ihrer Zahlen.",
-    solution: (answer) =>
-      `$kW$ ist die zweite Zeile, $[3, 4]$; ihr Skalarprodukt mit $q = [1, 0]$ ist ${answer}.`,
+    solution: "$kW$ ist die zweite Zeile, $[3, 4]$; ihr Skalarprodukt mit $q = [1, 0]$ ist {answer}.",
     notes:
       "Wenn eine Matrix genügt, warum dann zwei? $W$ hat $d \\times d$ Zahlen, während $W^K$ und $W^Q$ schmal sein können, je $d \\times d_k$, und dann hat $W$ einen niedrigen Rang. Vektoren sind auf dieser Seite Zeilen, deshalb stehen Matrizen rechts von ihnen; die Vorlesung schreibt manche als Spalten.",
   },
@@ -85,7 +85,7 @@ export const STOPS_001: Record<string, StopText> = {
     question: "$W^Q$ habe die Zeilen $[0, 1]$ und $[1, 0]$. Was sucht eine 0?",
     options: ["Nullen", "Einsen", "beide gleichermaßen"],
     hint: "Die Anfrage einer 0 ist $[1, 0]\\, W^Q$, die erste Zeile von $W^Q$.",
-    solution: () =>
+    solution:
       "Die erste Zeile von $W^Q$ ist die Anfrage einer 0: $[0, 1]$, und das passt zu den Schlüsseln der Einsen. Umgekehrt suchen Einsen nach Nullen.",
     notes:
       "Die Vorlesung schreibt $Q = E (W^Q)^\\top$, doch ihre Zahlen folgen aus $Q = E W^Q$, wie es hier steht. Lies $S$ als Tabelle von Skalarprodukten, eines für jede Anfrage und jeden Schlüssel. Weise darauf hin, dass die erste Zeile von $W^Q$ die Anfrage einer 0 ist und die zweite die einer 1.",
@@ -97,8 +97,8 @@ export const STOPS_001: Record<string, StopText> = {
       "Sucht jede Ziffer sich selbst, ist $A$ fast die Einheitsmatrix und $A E$ fast $E$. Suchen beide eine 1, werden beide Zeilen zu $[0{,}00005;\\ 0{,}99995]$: Jedes der beiden Tokens weiß, dass es eine 1 gibt.",
     question:
       "Jede Ziffer sucht sich selbst, aber mit einfachen Schlüsseln, $W^K = I$. Welches Gewicht legt die 0 auf sich selbst?",
-    hint: "Die Scores der 0 sind 1 und 0, das Gewicht ist also $e / (e + 1)$. Du kannst die Matrix auch eingeben.",
-    solution: (answer) => `$e^1 / (e^1 + e^0) = e / (e + 1) \\approx$ ${answer}.`,
+    hint: "Die Scores der 0 sind 1 und 0, das Gewicht ist also $e / (e + 1)$.",
+    solution: "$e^1 / (e^1 + e^0) = e / (e + 1) \\approx$ {answer}.",
     notes:
       "Die Vorlesung überschreibt dieses Beispiel mit einer Einheitsmatrix für $W^K$, rechnet aber mit zehnfach verstärkten Schlüsseln. Sie schreibt $W^O A E$; mit Zeilenvektoren heißt das Produkt $A V W^O$. Schalte die Division ein: Die Scores sinken von 10 auf 7,07, und die Gewichte werden etwas weniger scharf.",
   },
@@ -111,7 +111,7 @@ export const STOPS_001: Record<string, StopText> = {
       "Mit Maske und ohne Positionen: Bekommt das letzte Token von 0010 dieselbe Ausgabe wie das letzte von 1000?",
     options: ["dieselbe Ausgabe", "verschiedene Ausgaben"],
     hint: "Das letzte Token sieht alle vier Tokens. Hängt die Summe davon ab, wo die 1 steht?",
-    solution: () =>
+    solution:
       "Dieselbe: Beide Folgen bestehen aus drei Nullen und einer Eins, und eine gewichtete Summe hängt nicht von der Reihenfolge ihrer Summanden ab.",
     notes:
       "Ganz blind für die Reihenfolge ist ein kausales Modell ohne Positionen nicht: Die Tokens dazwischen sehen verschiedene Vergangenheiten, und eine zweite Schicht kann das nutzen. Für eine Schicht und das letzte Token sind die früheren Tokens eine bloße Menge (Bag of Words). Frage, was beim Training ohne Maske geschehen würde.",

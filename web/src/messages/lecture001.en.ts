@@ -1,117 +1,68 @@
 /** Lecture 001 in English. */
 
-import type { StopText } from "./lectures.en";
+import type { StopProse } from "./lectures.en";
 
-export const STOPS_001: Record<string, StopText> = {
+export const STOPS_001: Record<string, StopProse> = {
   "001.1": {
-    title: "Language modeling",
     idea: "A language model gives a text a probability, token by token: $P(w) = \\prod_i P(w_i \\mid w_1, \\dots, w_{i-1})$. Models differ in how they know the past. An n-gram sees only the last $n-1$ tokens, an RNN packs all of them into one vector $h$, and a transformer looks back at each one.",
     notice:
       "The bigram accepts “the chicken was wide”: at “was” it has forgotten the chicken. Given the whole past, the probability is 0.",
-    question:
-      "Count by hand, in the original text: which probability does the bigram give “the road was tired”?",
-    hint: "For each token, divide how often it follows the token before it by how often anything does. The first token follows the start of a sentence.",
-    solution: (answer) =>
-      `All three sentences start with “the”: 1. “the” is followed by “road” twice out of four times: 1/2. “road” is followed once, by “was”: 1. “was” is followed by “tired” once out of twice: 1/2. The product is ${answer}.`,
     notes:
       "Read the table from top to bottom and let the class predict each number. Then switch from the bigram to the whole past and ask what changed in the row of the last token. The whole past is counted here too; RNNs and transformers estimate it, so that they also have an answer for pasts they have never seen.",
   },
   "001.2": {
-    title: "One interface, two networks",
     idea: "A recurrent layer and a transformer layer have the same interface: $(e_1', e_2', e_3') = \\text{RNN}(e_1, e_2, e_3)$ or $\\text{Transformer}(e_1, e_2, e_3)$. One vector goes in for each token, and one comes out that also depends on the tokens before it. The RNN passes a state along; attention mixes the vectors directly.",
     notice:
       "“bats” goes in with the same vector in both sentences and comes out with different ones. Change a number of the first vector: every output moves.",
-    question: "In “I swing bats”, you change only $e_2$. Which outputs change, in either network?",
-    options: ["only $e_2'$", "$e_2'$ and $e_3'$", "all three"],
-    hint: "Each output is computed from its own vector and the ones before it.",
-    solution: () =>
-      "$e_2'$ and $e_3'$ change. $e_1'$ was computed from $e_1$ alone; no later token can reach it.",
     notes:
       "The equals sign in the lecture means the same inputs and outputs, not the same numbers. The RNN here is $h_t = \\tanh(e_t + h_{t-1}/2)$, the attention the simplest one: dot products of the vectors themselves. A real model shows the two “bats” under Word vectors.",
   },
   "001.3": {
-    title: "The running example",
-    idea: "A sequence of digits ends in 1 if any digit was a 1, and in 0 otherwise. Let a 1 be followed by many zeros. An RNN hands the news from cell to cell; in this one, each cell keeps a share of its state, $h_t = w\\,h_{t-1} + x_t$. Attention looks straight at the 1.",
+    idea: "A sequence of digits ends in 1 if any digit was a 1, and in 0 otherwise. Let a 1 be followed by many zeros. An RNN hands the news from cell to cell, $h_t = \\tanh(x_t w + h_{t-1} U + b)$; this one is trained here, on 5 to 20 digits. Attention looks straight at the 1.",
     notice:
-      "With $w = 0.9$, nothing is left of the 1 after a hundred zeros, while attention still finds it. With $w = 1$ nothing fades, but training has to find that value, and its gradient fades on the way back just like the state.",
-    question: "With $w = 0.9$, after how many zeros is the state below 0.01 for the first time?",
-    hint: "The state after $n$ zeros is $0.9^n$. Move the slider, or use logarithms.",
-    solution: (answer) =>
-      `$0.9^n < 0.01$ holds if $n > \\ln 0.01 / \\ln 0.9 \\approx 43.7$, so for the first time after ${answer} zeros.`,
+      "Here the news fades from cell to cell, while attention still has it. With seed 7 and 200 steps, the network carries it to the end; with seed 2 it is lost within ten cells, as without training (0 steps).",
     notes:
       "Be fair to RNNs: trained on short sequences, some carry the news through 200 zeros and others lose it, depending on the seed. Trained only on long ones, they hardly learn at all. What attention buys is that the long case can be learned; the lab shows both.",
   },
   "001.4": {
-    title: "Keys and a query",
     idea: "The keys are the embeddings of the tokens, $0 = [1, 0]$ and $1 = [0, 1]$; the query says what to find. A score is a dot product, $s_i = k_i \\cdot q$; the softmax turns scores into weights $\\alpha_i$, and the result is $\\sum_i \\alpha_i e_i$. With 3 in place of $e$, you can do it in your head.",
     notice:
       "In 0010, the 1 gets half the weight with base 3, so the result is [1/2, 1/2] and not the plain average [3/4, 1/4]. In 0000 there is no 1 to find, and the result is [1, 0].",
-    question: "Take the sequence 0110, the query [0, 1] and base 3. Which weight does each 1 get?",
-    hint: "A 0 counts $3^0 = 1$, a 1 counts $3^1 = 3$. Divide by the sum over all four tokens.",
-    solution: (answer) => `Each 1 counts 3, each 0 counts 1, and the sum is 8: $3/8$, or ${answer}.`,
     notes:
       "Do base 3 on the board first, then switch to $e$: the weights become 0.17488 and 0.47537, and nothing else changes. Base 3 is the same as scores multiplied by $\\ln 3$, which is how the link sets up the tiny head. Let someone find a query that looks for zeros.",
   },
   "001.5": {
-    title: "Long sequences flatten attention",
-    idea: "Every zero adds 1 to the denominator of the softmax, so the weight on a single 1 falls as the sequence grows: $\\alpha = e^b / (e^b + n)$ with $n$ zeros. Longer keys help: with $k = W^K e$ and $W^K = b \\cdot I$, the score of the 1 is $b$ and no longer 1.",
+    idea: "Every zero adds 1 to the denominator of the softmax, so the weight on a single 1 falls as the sequence grows: $\\alpha = e^b / (e^b + n)$ with $n$ zeros. Longer keys help: with $k = e W^K$ and $W^K = b \\cdot I$, the score of the 1 is $b$ and no longer 1.",
     notice:
       "With 100 zeros and plain keys, only 2.6% of the weight is on the 1. Set the boost to 10: it is 99.5%, and 0.99986 with three zeros.",
-    question: "At which boost does the 1 get exactly half of the weight if there are 100 zeros?",
-    hint: "The 1 must count as much as all zeros together: $e^b = 100$.",
-    solution: (answer) => `$e^b = 100$, so $b = \\ln 100 \\approx$ ${answer}.`,
     notes:
       "Start with plain keys and drag the zeros up to 1000 before touching the boost. The boost needed grows only with the logarithm of the length, which is why learned keys cope with long texts. Ask what a very large boost does to the gradient of the softmax.",
   },
   "001.6": {
-    title: "Dot product and linear attention",
     idea: "The plain score is $k \\cdot q$. “Linear” attention puts a matrix in between, $k W q$, and it does not matter whether $W$ acts on the key or on the query. A transformer has both: $(k W^K) \\cdot (q W^Q)$, which is the same as $W = W^K (W^Q)^\\top$.",
     notice:
       "The key of a 1 and the query of a 0 have nothing in common, $k \\cdot q = 0$. With the matrices the score is 10: the 0 now looks for a 1. All four ways of computing it agree.",
-    question:
-      "Let $k = [0, 1]$, $q = [1, 0]$, and let $W$ have the rows $[1, 2]$ and $[3, 4]$. What is $k W q$?",
-    hint: "$kW$ picks a row of $W$; the dot product with $q$ then picks one of its numbers.",
-    solution: (answer) =>
-      `$kW$ is the second row, $[3, 4]$, and its dot product with $q = [1, 0]$ is ${answer}.`,
     notes:
       "If one matrix is enough, why two? $W$ has $d \\times d$ numbers, while $W^K$ and $W^Q$ can be narrow, $d \\times d_k$ each, and then $W$ has a low rank. Vectors are rows on this page, so matrices stand on their right; the lecture writes some of them as columns.",
   },
   "001.7": {
-    title: "Self-attention",
     idea: "Now every token is a key and a query at the same time. With the embeddings as rows of $E$: $Q = E W^Q$, $K = E W^K$, $S = Q K^\\top$, and the softmax of each row of $S$ gives $A$. Row $i$ of $A$ says how token $i$ distributes its attention.",
     notice:
       "With $W^Q$ as in the lecture, every row of $Q$ is $[0, 1]$: all four tokens look for a 1, and all rows of $A$ are alike. Change a row of $W^Q$, and one digit changes its mind.",
-    question: "Let $W^Q$ have the rows $[0, 1]$ and $[1, 0]$. What does a 0 look for?",
-    options: ["0s", "1s", "both alike"],
-    hint: "The query of a 0 is $[1, 0]\\, W^Q$, the first row of $W^Q$.",
-    solution: () =>
-      "The first row of $W^Q$ is the query of a 0: $[0, 1]$, which matches the keys of 1s. Likewise, 1s look for 0s.",
     notes:
       "The lecture writes $Q = E (W^Q)^\\top$, but its numbers follow from $Q = E W^Q$, the convention used here. Read $S$ as a table of dot products, one for each query and key. Point out that the first row of $W^Q$ is what a 0 asks for, and the second row what a 1 asks for.",
   },
   "001.8": {
-    title: "The sequence 0 1, all the way",
     idea: "Two tokens suffice to go through the whole head. Each token's output is a mixture of embeddings, $A E$; the Transformer paper adds more parameters, $V = E W^V$ and $W^O$, and divides the scores: $\\operatorname{softmax}(Q K^\\top / \\sqrt{d_k})\\, V$.",
     notice:
       "If each digit looks for itself, $A$ is almost the identity and $A E$ almost $E$. If both look for a 1, both rows become $[0.00005, 0.99995]$: either token knows that there is a 1.",
-    question:
-      "Each digit looks for itself, but with plain keys, $W^K = I$. Which weight does the 0 put on itself?",
-    hint: "The scores of the 0 are 1 and 0, so the weight is $e / (e + 1)$. You can also type the matrix.",
-    solution: (answer) => `$e^1 / (e^1 + e^0) = e / (e + 1) \\approx$ ${answer}.`,
     notes:
       "The lecture heads this example with an identity for $W^K$ but computes with keys boosted by 10. It writes $W^O A E$; with rows as vectors, the product is $A V W^O$. Switch the division on: the scores fall from 10 to 7.07, and the weights become a little less sharp.",
   },
   "001.9": {
-    title: "Masking and position encoding",
     idea: "Two details make a language model of this. The mask keeps a token from attending to later ones, which it is supposed to predict. And because attention only sums over the tokens before, it does not know their order unless a position is added to each embedding, here $[\\sin i, \\cos i]$ as in the paper.",
     notice:
       "Without positions, swapping the first two tokens does not change the output of the last one. Add positions, and it does. Remove the mask, and the upper triangle fills: tokens see their own future.",
-    question:
-      "With the mask and without positions: does the last token of 0010 get the same output as the last token of 1000?",
-    options: ["the same output", "different outputs"],
-    hint: "The last token sees all four tokens. Does the sum depend on where the 1 stands?",
-    solution: () =>
-      "The same: both sequences hold three 0s and a 1, and a weighted sum does not depend on the order of its terms.",
     notes:
       "A causal model without positions is not quite blind to order: the tokens in between see different pasts, and a second layer can use that. For one layer and the last token, the earlier tokens are a bag of words. Ask what would happen in training without the mask.",
   },

@@ -10,10 +10,10 @@ export const STOPS_002: Record<string, StopText> = {
     notice:
       "Auf den Trainingssätzen ist breiter immer mindestens so gut. Auf neuen Sätzen fällt der Verlust bis zur Breite 8 steil und bleibt dann etwa gleich oder steigt wieder. Mit weniger Sätzen oder einem anderen Startwert kann eine andere Breite die beste sein.",
     question:
-      "Trainiere mit nur 20 Sätzen und Startwert 1. Welche der sechs Breiten hat den kleinsten Verlust auf neuen Sätzen?",
-    hint: "Stelle den Regler auf 20 Sätze, trainiere und suche die kleinste Zahl in der oberen Zeile.",
-    solution: (answer) =>
-      `Die Breite ${answer}: Bei so wenig Text lernen breitere Vektoren ihn auswendig. Keine Theorie liefert diese Zahl; sie hängt vom Text ab.`,
+      "„Make sure that the cat gets fed“, „make sure that the dog gets fed“: Wie viele Wörter stehen höchstens zwei Stellen neben „cat“ und auch neben „dog“?",
+    hint: "Schreibe die zwei Wörter vor und die zwei nach „cat“ auf, dann die bei „dog“.",
+    solution:
+      "„that“, „the“, „gets“ und „fed“: {answer}. An ihnen könnte niemand „cat“ und „dog“ unterscheiden.",
     notes:
       "Lass die Gruppe raten, bevor du trainierst. Den Text erzeugt eine kleine Grammatik; jedes Modell macht 100 Schritte mit allen seinen Paaren, und 200 Sätze bleiben zurückgehalten, für jede Breite dieselben. Ändere dann den Startwert: Die Unterschiede zwischen 8, 16 und 32 sind so klein wie die zwischen Startwerten, ein einziger Lauf entscheidet also nicht zwischen ihnen. Der Artikel zu word2vec vergleicht Breiten ebenso, mit weit mehr Text.",
   },
@@ -22,10 +22,11 @@ export const STOPS_002: Record<string, StopText> = {
     idea: "Merkmale von Wörtern haben früher Menschen entworfen: Ist es ein Tier, lebt es? Skip-Gram lernt sie. Jedes Wort bildet mit jedem Nachbarn in einem Fenster ein Trainingspaar, die Vektoren lernen, den Nachbarn vorherzusagen, und Wörter mit ähnlichen Nachbarn bekommen ähnliche Vektoren.",
     notice:
       "Zieh die Schritte von 0 nach oben: Die Vektoren beginnen zufällig, und das Training bringt „cat“ und „dog“ zusammen, obwohl sie nie im selben Satz stehen. Ersetze „dog“ in einem Satz durch „bus“ und sieh, was sich ändert.",
-    question: "Wie viele Trainingspaare ergibt der Satz vom Fuchs mit einem Fenster von 3?",
+    question:
+      "Wie viele Trainingspaare ergibt „The quick brown fox jumps over the lazy dog“ mit einem Fenster von 3?",
     hint: "Die meisten Wörter haben sechs Nachbarn. Die ersten drei und die letzten drei haben weniger.",
-    solution: (answer) =>
-      `Neun Wörter mit je sechs Nachbarn wären 54. An jedem Ende fehlen 3, 2 und 1 Nachbarn: $54 - 2 \\cdot 6 =$ ${answer}.`,
+    solution:
+      "Neun Wörter mit je sechs Nachbarn wären 54. An jedem Ende fehlen 3, 2 und 1 Nachbarn: $54 - 2 \\cdot 6 =$ {answer}.",
     notes:
       "Die erste Zeile ist (the, quick) und (the, brown) wie in der Vorlesung. Die Vektoren haben 8 Zahlen und werden mit einer Softmax über alle Wörter trainiert; word2vec ersetzt diese Summe durch einige negative Beispiele, weil sein Vokabular groß ist. Niemand hat dem Modell gesagt, was ein Tier ist: Die ähnliche Umgebung genügt. Echte statische Vektoren stehen unter Wortvektoren.",
   },
@@ -33,12 +34,11 @@ export const STOPS_002: Record<string, StopText> = {
     title: "Die Hauptaufgabe eines Sprachmodells",
     idea: "Welches Wort folgt am wahrscheinlichsten auf eine Folge von Wörtern? Jedes frühere Wort kann eine Rolle spielen, aber nicht jedes dieselbe, und nie wird ein Wort von den Wörtern nach ihm beeinflusst: Sprache hat eine zeitliche Dimension. Hier wird das nächste Wort aus zehn Zeilen ausgezählt, und eine Zahl sagt, um wie viel seine Wahrscheinlichkeit ohne ein Wort fiele.",
     notice:
-      "In Damians Satz entscheidet „girl“: Klicke es weg, und aus „her“ wird „him“. Jedes „his“ zieht in die andere Richtung. Lies nur einen Teil des Satzes: Die Vorhersage ändert sich, sobald „girl“ kommt.",
-    question: "Ohne welches dieser Wörter fällt die Wahrscheinlichkeit von „her“ am meisten?",
+      "Klicke Wörter aus Damians Satz weg: Ohne eines von ihnen wird aus „her“ „him“. Jedes „his“ zieht in die andere Richtung. Lies nur einen Teil des Satzes: Die Vorhersage ändert sich, sobald das entscheidende Wort kommt.",
+    question: "Welches dieser Wörter in Damians Satz spricht am direktesten dafür, dass „her“ folgt?",
     options: ["secret", "girl", "his", "belongings"],
-    hint: "Suche das dunkelste Wort, oder klicke jedes einmal weg und lies die Wahrscheinlichkeit von „her“ ab.",
-    solution: () =>
-      "Ohne „girl“ sprechen die Zeilen nicht mehr für „her“. „secret“ steht vor beiden gleich oft, „belongings“ in keiner der Zeilen, und ohne ein „his“ steigt die Wahrscheinlichkeit von „her“ sogar.",
+    hint: "Welches von ihnen sagt, wer erbt?",
+    solution: "Es ist „girl“, das Wort, das sagt, wer erbt. Es steht ein Dutzend Wörter vor der Lücke.",
     notes:
       "Das Modell ist Naive Bayes: Jedes Wort stimmt für sich ab, gleich an welcher Stelle. Das genügt, um zu sehen, dass Wörter verschieden viel wiegen, und das wird die Aufmerksamkeit berechnen. Es zeigt auch, was fehlt: Die Stimmen stehen fest und wissen nichts voneinander. Öffne den Satz unter Attribution, um einem trainierten Transformer dieselbe Frage zu stellen.",
   },
@@ -48,10 +48,10 @@ export const STOPS_002: Record<string, StopText> = {
     notice:
       "Mit einem Kontext von 8 folgt der erzeugte Text der Geschichte. Verkürze ihn auf 2 und erzeuge 20 Wörter: Nach „lazy dog“ ist nicht mehr zu erkennen, an welcher Stelle der Geschichte es weitergeht, und der Text dreht sich im Kreis.",
     question:
-      "Der Kontext ist 8 Wörter lang. Welches ist das erste Wort, $w_?$, zu dessen Vorhersage $w_5$ nichts mehr beiträgt?",
+      "Der Kontext ist 8 Wörter lang. Welche Nummer hat das erste Wort, zu dessen Vorhersage $w_5$ nichts mehr beiträgt?",
     hint: "$w_5 \\dots w_{12}$ sagen $w_{13}$ vorher. Womit beginnt das nächste Fenster?",
-    solution: (answer) =>
-      `$w_5$ liegt zum letzten Mal im Fenster bei $w_5 \\dots w_{12} \\to w_{13}$. Das nächste Fenster beginnt mit $w_6$ und sagt $w_{${answer}}$ vorher.`,
+    solution:
+      "$w_5$ liegt zum letzten Mal im Fenster bei $w_5 \\dots w_{12} \\to w_{13}$. Das nächste Fenster beginnt mit $w_6$ und sagt $w_{{answer}}$ vorher.",
     notes:
       "Das nächste Wort ist hier das häufigste nach dem längsten Teil des Fensters, der in der Geschichte vorkommt. Ein Transformer braucht keine genaue Übereinstimmung, aber sein Fenster arbeitet ebenso: Was es verlassen hat, hat keinen direkten Einfluss mehr. Das Experiment erzeugt Text durch ein Fenster mit einem trainierten Modell.",
   },
@@ -62,7 +62,7 @@ export const STOPS_002: Record<string, StopText> = {
       "„The“ an Stelle 1 und „the“ an Stelle 7 haben in $X$ dieselbe Zeile: Die Tabelle kennt das Wort, aber weder seinen Platz noch seine Nachbarn. Gib andere Wörter ein; der Kopf der nächsten drei Stationen verwendet sie.",
     question: "Wie viele Zeilen braucht die Tabelle für „The quick brown fox jumps over the lazy“?",
     hint: "Die Tabelle hat für jedes verschiedene Wort eine Zeile.",
-    solution: (answer) => `${answer}: Es sind acht Wörter, und „the“ kommt zweimal vor.`,
+    solution: "{answer}: Es sind acht Wörter, und „the“ kommt zweimal vor.",
     notes:
       "Die 32 Zahlen sind hier zufällig, für dasselbe Wort immer dieselben, damit die Formen die der Vorlesung sind und sich jede Zahl nachrechnen lässt. In einem trainierten Modell sind sie gelernt. Die Stationen 5 bis 8 sind ein einziges Beispiel: Was du an einer änderst, bleibt an den anderen geändert, bis du es zurücksetzt.",
   },
@@ -71,11 +71,10 @@ export const STOPS_002: Record<string, StopText> = {
     idea: "Jedes Wort bekommt eine Anfrage, die sagt, was es sucht, und einen Schlüssel, der sagt, was es bietet: $Q = X W^Q$ und $K = X W^K$, beide $8 \\times 32$. Ein einziges Produkt, $S = Q K^\\top$, vergleicht dann jede Anfrage mit jedem Schlüssel: $S_{ij} = q_i \\cdot k_j$.",
     notice:
       "Eine Zelle nimmt eine Zeile von $Q$ und eine Spalte von $K^\\top$, multipliziert Zahl für Zahl und summiert. 64 Skalarprodukte mit je 32 Summanden sind ein einziges Matrixprodukt. $S$ ist nicht symmetrisch: $q_2 \\cdot k_1$ ist nicht $q_1 \\cdot k_2$.",
-    question: "Ohne zu klicken: Welcher Score muss gleich $S_{31}$ sein?",
+    question: "Ohne auf die Zahlen zu sehen: Welcher Score muss gleich $S_{31}$ sein?",
     options: ["$S_{13}$", "$S_{37}$", "$S_{73}$"],
     hint: "Wort 1 und Wort 7 sind dasselbe Wort, haben also denselben Schlüssel.",
-    solution: () =>
-      "$S_{31} = q_3 \\cdot k_1$ und $S_{37} = q_3 \\cdot k_7$, und $k_1 = k_7$: Beide sind „the“.",
+    solution: "$S_{31} = q_3 \\cdot k_1$ und $S_{37} = q_3 \\cdot k_7$, und $k_1 = k_7$: Beide sind „the“.",
     notes:
       "Zwei Versehen in den Vorlesungen: Ein Score ist einmal als Differenz geschrieben, $q_i - K_j$, er ist aber ein Skalarprodukt; und die erste Zeile von $\\text{Key}^\\top$ müsste $k_1^{t1}, k_1^{t2}, \\dots, k_1^{t8}$ lauten: Der untere Index ist das Merkmal und bleibt in einer Zeile gleich. $W^Q$ und $W^K$ sind hier zufällig; im Training würden sie gelernt.",
   },
@@ -87,7 +86,7 @@ export const STOPS_002: Record<string, StopText> = {
     question:
       "In Zeile 2 unterscheiden sich die zwei sichtbaren Scores um $\\ln 3$, der Rest ist maskiert. Wie groß ist das größere Gewicht?",
     hint: "Nur der Unterschied zählt: Die Potenzen verhalten sich wie $e^{\\ln 3} = 3$ zu 1.",
-    solution: (answer) => `3 Teile zu 1: $3 / (3 + 1) =$ ${answer}.`,
+    solution: "3 Teile zu 1: $3 / (3 + 1) =$ {answer}.",
     notes:
       "Warum $-\\infty$ und nicht 0? Ein Score von 0 bekäme noch ein Gewicht, denn $e^0 = 1$. Die Vorlesung dividiert nicht durch $\\sqrt{d_k}$; die Merkmale sind hier so klein, dass die Softmax auch ohne Division nicht gesättigt ist. Frage, welche Zeile gleich bleibt, wenn die Maske wegfällt, und warum.",
   },
@@ -97,10 +96,9 @@ export const STOPS_002: Record<string, StopText> = {
     notice:
       "In der Vorlesung hat $V$ die Form $8 \\times 8$, während $Q$ und $K$ die Form $8 \\times 32$ haben. Ändere $d_v$: $P$ ändert sich nicht, und die Ausgabe ist so breit wie die Werte. Nur Anfragen und Schlüssel müssen gleich breit sein.",
     question:
-      "Sei $P_{21} = 1/4$, $P_{22} = 3/4$, $v_1 = [4; 0]$ und $v_2 = [8; -4]$. Wie lautet die erste Zahl von $a_2$?",
-    hint: "Gewichte die ersten Zahlen der beiden Werte: $\\tfrac14 \\cdot 4 + \\tfrac34 \\cdot 8$.",
-    solution: (answer) =>
-      `$\\tfrac14 \\cdot 4 + \\tfrac34 \\cdot 8 = 1 + 6 =$ ${answer}. Die zweite ist $-3$.`,
+      "Sei $P_{21} = 1/4$, $P_{22} = 3/4$, $v_1 = [4; 0]$ und $v_2 = [8; -4]$. Wie lautet die erste Zahl von $a_2$, der Zeile 2 der Ausgabe?",
+    hint: "Gewichte die ersten Zahlen der beiden Werte: $1/4 \\cdot 4 + 3/4 \\cdot 8$.",
+    solution: "$1/4 \\cdot 4 + 3/4 \\cdot 8 = 1 + 6 =$ {answer}. Die zweite ist $-3$.",
     notes:
       "Beginne mit Zeile 1: $a_1 = v_1$, denn das erste Wort sieht nur sich selbst. Dann Zeile 2 wie in der Vorlesung und Zeile 8, eine Mischung aller Werte. Die Nullen über der Diagonale von $P$ halten die Zukunft aus der Summe heraus. Ein vollständiges Modell multipliziert danach mit $W^O$ und addiert das Ergebnis zum Residualstrom.",
   },
@@ -112,7 +110,7 @@ export const STOPS_002: Record<string, StopText> = {
     question:
       "Wie viele Multiplikationen braucht $Q K^\\top$ bei 8 Wörtern, deren Anfragen und Schlüssel 32 Merkmale haben?",
     hint: "Jede Zelle einer $8 \\times 8$-Matrix ist eine Summe von 32 Produkten.",
-    solution: (answer) => `$8 \\cdot 8 \\cdot 32 =$ ${answer}.`,
+    solution: "$8 \\cdot 8 \\cdot 32 =$ {answer}.",
     notes:
       "Gemessen wird auf deinem Rechner, wenn du den Knopf drückst, als Mittel vieler Läufe; die Zeiten schwanken. Nenne die Gründe ehrlich: Ein Teil des Gewinns ist gesparte Arbeit, ein Teil das Lesen des Speichers der Reihe nach; den Rest zeigt ein Browser nicht, nämlich dass eine GPU Tausende Zellen eines Produkts gleichzeitig berechnet. Das Experiment misst es in PyTorch.",
   },
@@ -122,10 +120,10 @@ export const STOPS_002: Record<string, StopText> = {
     notice:
       "Wähle „Nomen → Adjektiv“: „fox“ legt sein Gewicht auf „quick“ und „brown“. Ein anderes $W^Q$ ist eine andere Beziehung zwischen denselben Wörtern. Wörter ohne eigene Anfrage verteilen ihr Gewicht gleichmäßig.",
     question:
-      "Welches Gewicht legt „fox“ bei „Nomen → Adjektiv“ auf „quick“? Runde auf zwei Nachkommastellen.",
-    hint: "Zwei Adjektive bekommen denselben Score, 10, und die anderen Wörter 0.",
-    solution: (answer) =>
-      `$e^{10} / (2 e^{10} + 2) \\approx$ ${answer}: Die beiden Adjektive teilen sich das Gewicht, und für „The“ und „fox“ bleibt fast nichts.`,
+      "In einem Kopf hat ein Nomen mit jedem Adjektiv den Score 10 und mit jedem anderen Wort 0. Er liest „a tired old gray duck“. Welches Gewicht legt „duck“ auf „old“?",
+    hint: "Drei Adjektive bekommen denselben Score, 10, und die beiden anderen Wörter 0.",
+    solution:
+      "$e^{10} / (3 e^{10} + 2) \\approx$ {answer}: Die drei Adjektive teilen sich das Gewicht, und für „a“ und „duck“ bleibt fast nichts.",
     notes:
       "Ein trainiertes Modell hat viele Köpfe, und niemand entwirft sie; manche stellen eine Beziehung dar, die sich benennen lässt, etwa zum vorigen Wort. Öffne Alle Köpfe, um sie zu suchen. Frage, warum „lazy“ sein Nomen nicht findet: „dog“ käme erst später, und das verbietet die Maske.",
   },

@@ -1,20 +1,32 @@
 /** The lectures in English: the texts of every stop, and the labels of the figures. */
 
+import QUESTIONS from "../../../src/clearhead/lectures/questions.json";
 import { FIGURES_000, STOPS_000 } from "./lecture000.en";
 import { STOPS_001 } from "./lecture001.en";
 import { FIGURES_002, STOPS_002 } from "./lecture002.en";
 
-/** The texts of a stop. Formulas are in TeX between dollar signs. */
-export interface StopText {
-  title: string;
+/** The texts of a stop that belong to its figure. Formulas are in TeX between dollar signs. */
+export interface StopProse {
   idea: string; // two or three sentences
   notice: string;
+  notes: string; // for the speaker
+}
+
+export interface StopText extends StopProse {
+  title: string;
   question: string;
   options?: string[];
   hint: string; // after a wrong answer
-  solution: (answer: string) => string;
-  notes: string; // for the speaker
+  solution: string; // {answer} stands for the answer
 }
+
+const PROSE: Record<string, StopProse> = { ...STOPS_000, ...STOPS_001, ...STOPS_002 };
+
+/** The titles and questions are those of the terminal, which reads the same file. */
+const STOPS = Object.entries(QUESTIONS).map(([id, question]): [string, StopText] => [
+  id,
+  { ...question, ...PROSE[id]! },
+]);
 
 export const lectures = {
   list: "Stops",
@@ -23,7 +35,7 @@ export const lectures = {
     "001": "Transformers by worked numbers",
     "002": "One attention head, by matrices",
   } as Record<string, string>,
-  stops: { ...STOPS_000, ...STOPS_001, ...STOPS_002 } as Record<string, StopText>,
+  stops: Object.fromEntries(STOPS),
   progress: (answered: number, all: number) => `${answered} of ${all} answered`,
   answered: "answered",
   back: "← Previous stop",
@@ -80,13 +92,14 @@ export const lectures = {
     moved: "An outlined row differs from the output for the sentence's own vectors.",
     bats: (one: string, other: string) =>
       `“bats” after attention: ${one} here, ${other} in the other sentence.`,
-    kept: "Share $w$ that a cell keeps",
-    state: "state of the RNN",
-    weight: "attention weight on the 1",
+    steps: "Training steps",
+    seed: "Seed",
+    inState: "probe of the RNN's state",
+    inAttended: "probe of attention's output",
     after: (zeros: string) => `after ${zeros} zeros`,
-    cells: "RNN, cell by cell",
-    passed: (cells: string) => `The news has passed through ${cells} cells.`,
-    boosted: "Keys are multiplied by 10 here, as at stop 5.",
+    cells: "State of the RNN after a 1 and zeros, cell by cell",
+    probes: (noise: string) =>
+      `At each cell, a linear probe looks for the first digit, 0 or 1, in new sequences; chance is 0.5. Digits have noise of up to ±${noise}; keys are multiplied by 10.`,
     base: "Base of the softmax",
     query: "Query",
     key: "key",

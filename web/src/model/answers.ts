@@ -17,6 +17,10 @@ export function parseAnswer(text: string): number[] {
   return readings.filter(Number.isFinite).map((reading) => reading / unit);
 }
 
-export function isNear(typed: number[], answer: number, tolerance: number): boolean {
-  return typed.some((reading) => Math.abs(reading - answer) <= tolerance + 1e-9);
+const ROUNDED = 0.006; // two decimals are enough
+
+/** Whether a reading is the answer: whole numbers exactly, others up to rounding. */
+export function isAnswer(typed: number[], answer: number): boolean {
+  const tolerance = Number.isInteger(answer) ? 1e-9 : ROUNDED;
+  return typed.some((reading) => Math.abs(reading - answer) <= tolerance);
 }

@@ -32,10 +32,13 @@ export const RELATIONSHIPS: Record<"modifier" | "subject" | "governor", Rows> = 
 };
 export type Relationship = keyof typeof RELATIONSHIPS;
 
-/** The weights of the causal head on the eight words. A word's features are a one-hot vector of its kind. */
-export function relate(W_Q: Rows): Rows {
+const KINDS_IN_ORDER = KINDS_OF_WORDS.map(([, kind]) => kind);
+
+/** The weights of the causal head on words, the eight ones if no others are given. A word's features are a one-hot
+ * vector of its kind. */
+export function relate(W_Q: Rows, kinds: readonly Kind[] = KINDS_IN_ORDER): Rows {
   const identity = KINDS.map(oneHot);
   const W_K = identity.map((row) => row.map((value) => BOOST * value));
-  const x = KINDS_OF_WORDS.map(([, kind]) => oneHot(kind));
+  const x = kinds.map(oneHot);
   return runTinyHead({ x, W_Q, W_K, W_V: identity, divided: false, causal: true }).weights;
 }

@@ -43,12 +43,7 @@ export function weightOnOne(zeros: number, boost: number): number {
   return 1 / (1 + zeros * Math.exp(-boost));
 }
 
-/** The state of a recurrent cell after a 1 and each of the zeros that follow it: h = w h + x. */
-export function fadingStates(w: number, zeros: number): number[] {
-  return Array.from({ length: zeros + 1 }, (_, i) => w ** i);
-}
-
-/** The number of zeros after which the state is below a limit for the first time. */
+/** The number of zeros after which the state h = w h + x of a recurrent cell is below a limit for the first time. */
 export function zerosUntilBelow(w: number, limit: number): number {
   let zeros = 0;
   while (w ** zeros >= limit) zeros++;

@@ -1,5 +1,7 @@
 import { expect, test } from "vitest";
-import { findStop, firstUnanswered, isStop, LECTURES, nextStop } from "../../src/lectures/lectures";
+import QUESTIONS from "../../../src/clearhead/lectures/questions.json";
+import { digitsOf, findStop, firstUnanswered, isStop, LECTURES, nextStop } from "../../src/lectures/lectures";
+import { isAnswer } from "../../src/model/answers";
 import { LANGUAGES } from "../../src/messages/languages";
 import { FIGURES } from "../../src/views/lectures/figures";
 import { VIEWS } from "../../src/state/location";
@@ -18,10 +20,28 @@ test("every stop has a figure, and texts in every language", () => {
         `${language} ${id}: dollars`,
       ).toBe(true);
       if (question.kind === "choice") expect(text.options!.length).toBeGreaterThan(question.answer);
-      else expect(text.solution("ANSWER")).toContain("ANSWER");
+      else expect(text.solution).toContain("{answer}");
     }
   }
   for (const { id } of STOPS) expect(FIGURES[id], id).toBeDefined();
+});
+
+test("English titles and questions are those of the terminal", () => {
+  expect(Object.keys(QUESTIONS)).toEqual(STOPS.map(({ id }) => id));
+  for (const [id, question] of Object.entries(QUESTIONS)) {
+    const { digits, ...texts } = question as { digits?: number };
+    expect(LANGUAGES.en!.lectures.stops[id]).toMatchObject(texts);
+    expect(digitsOf(id)).toBe(digits ?? 0);
+  }
+});
+
+test("solutions show whole numbers whole, and others with enough decimals", () => {
+  for (const { id, question } of STOPS)
+    if (question.kind === "number") {
+      expect(digitsOf(id) === 0, id).toBe(Number.isInteger(question.answer));
+      expect(isAnswer([Number(question.answer.toFixed(digitsOf(id)))], question.answer), id).toBe(true);
+      expect(isAnswer([Number(question.answer.toFixed(2))], question.answer), id).toBe(true);
+    }
 });
 
 test("stops are numbered within their lecture", () => {
@@ -32,9 +52,9 @@ test("stops are numbered within their lecture", () => {
 test("computes the answers", () => {
   const { E } = Math;
   const expected: Record<string, number[]> = {
-    "000": [2, 4.5, 1 / (2 + E), 1 / 3, 0.0099, E ** 2 / (E + 1 + E ** 2), 64, Math.sqrt(1.5), 1792, 0.2],
+    "000": [2, 4.5, E ** 2 / (E ** 2 + 1 + E), 1 / 3, 4, E / (2 * E + 1), 64, Math.sqrt(1.5), 1792, 0],
     "001": [0.25, 1, 44, 3 / 8, Math.log(100), 3, 1, E / (E + 1), 0],
-    "002": [4, 42, 1, 14, 7, 1, 3 / 4, 7, 2048, E ** 10 / (2 * E ** 10 + 2)],
+    "002": [4, 42, 1, 14, 7, 1, 3 / 4, 7, 2048, E ** 10 / (3 * E ** 10 + 2)],
   };
   for (const { id, stops } of LECTURES)
     stops.forEach(({ question }, i) =>
@@ -46,7 +66,8 @@ test("goes from stop to stop", () => {
   const [first, last] = [STOPS[0]!, STOPS.at(-1)!];
   expect(findStop("")).toBe(first);
   expect(findStop("001.4").id).toBe("001.4");
-  expect(isStop("999.1")).toBe(false);
+  expect(findStop("001").id).toBe("001.1");
+  expect([isStop("001"), isStop("999.1"), isStop("00")]).toEqual([true, false, false]);
   expect(nextStop("", 1)).toBe(STOPS[1]);
   expect(nextStop(first.id, -1)).toBeNull();
   expect(nextStop(last.id, 1)).toBeNull();

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { isNear, parseAnswer } from "../../src/model/answers";
+import { isAnswer, parseAnswer } from "../../src/model/answers";
 
 test("reads decimals and fractions", () => {
   expect(parseAnswer("0.25")).toEqual([0.25]);
@@ -17,9 +17,10 @@ test("anything else is no number", () => {
     expect(parseAnswer(text), text).toEqual([]);
 });
 
-test("accepts answers within the tolerance", () => {
-  expect(isNear([0.376], 0.375, 0.002)).toBe(true);
-  expect(isNear([0.38], 0.375, 0.002)).toBe(false);
-  expect(isNear([2.048, 2048], 2048, 0)).toBe(true);
-  expect(isNear([], 44, 1)).toBe(false);
+test("whole numbers must be exact, others may be rounded to two decimals", () => {
+  for (const near of [0.37, 0.375, 0.38]) expect(isAnswer([near], 0.375), String(near)).toBe(true);
+  for (const far of [0.36, 0.4]) expect(isAnswer([far], 0.375), String(far)).toBe(false);
+  expect(isAnswer([2.048, 2048], 2048)).toBe(true);
+  expect(isAnswer([43.999], 44)).toBe(false);
+  expect(isAnswer([], 44)).toBe(false);
 });

@@ -6,7 +6,6 @@ import {
   attend,
   average,
   changedRows,
-  fadingStates,
   linearScores,
   runAttention,
   runOrdered,
@@ -47,8 +46,6 @@ test("matches the lecture: boosted keys, and the fading weight on the 1", () => 
 });
 
 test("a recurrent state fades by the same share in each cell", () => {
-  near(fadingStates(0.5, 3), [1, 0.5, 0.25, 0.125], 12);
-  expect(fadingStates(0.9, 100)).toHaveLength(101);
   expect(zerosUntilBelow(0.9, 0.01)).toBe(44);
 });
 
