@@ -76,7 +76,7 @@ LECTURE = Lecture(
         LectureStop(
             "000.7",
             "One head has one way of looking. With several side by side, each can follow another relationship: the "
-            "previous token, the noun that a pronoun stands for, or the token that came next the last time "
+            "previous token, the noun that a pronoun refers to, or the token that came next the last time "
             "(induction). The table names the clearest head of each role in the built-in model, and the loss "
             "without it, on random tokens said twice and on stories.",
             numbers.many_heads,

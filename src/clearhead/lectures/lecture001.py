@@ -33,13 +33,13 @@ LECTURE = Lecture(
             "tokens before it. The RNN passes a state along; attention mixes the vectors directly.",
             numbers.shared_interface,
             "“bats” goes in with the same vector in both sentences and comes out with different ones, from either "
-            "network. The RNN here is h = tanh(e + h/2), the attention the simplest one, without matrices.",
+            "network. The RNN here is h = tanh(e + h/2), and the attention is the simplest one, without matrices.",
             numbers.outputs_that_change,
         ),
         LectureStop(
             "001.3",
             "A sequence of digits ends in 1 if any digit was a 1, and in 0 otherwise. Let a 1 be followed by many "
-            "zeros. An RNN hands the news from cell to cell; in this one, each cell keeps a share of its state, "
+            "zeros. An RNN passes the information from cell to cell; in this one, each cell keeps a share of its state, "
             "h = 0.9 h + x. Attention looks straight at the 1 (keys are multiplied by 10, as at stop 5).",
             numbers.running_example,
             "After a hundred zeros, {state after 100 zeros:.2g} of the 1 is left in the state, while attention still "

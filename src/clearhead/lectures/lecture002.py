@@ -35,7 +35,7 @@ LECTURE = Lecture(
         LectureStop(
             "002.3",
             "Given a sequence of words, which one is most likely to follow? Every earlier word may play a role, but "
-            "some count more: “Damian had a secret child, a girl, and had written in his will that his belongings will "
+            "some matter more: “Damian had a secret child, a girl, and had written in his will that his belongings will "
             "belong to …”. Attribution splits the logit of “her” by where heads brought it from; ablation removes one "
             "token and measures the effect.",
             numbers.next_word,
@@ -84,7 +84,7 @@ LECTURE = Lecture(
         ),
         LectureStop(
             "002.8",
-            "A third matrix, W^V, makes the value matrix. It may have another width than queries and keys; the "
+            "A third matrix, W^V, makes the value matrix. It may have a different width from queries and keys; the "
             "lecture's is 8 × 8. Weight (8 × 8) times value (8 × 8) gives the head's output: row 2 is P21 v1 + P22 v2.",
             numbers.weighted_values,
             "Row 1 of the output is v1 itself. Row 2 mixes two values with the weights {P21:.3f} and {P22:.3f}; row 8 "
@@ -93,8 +93,8 @@ LECTURE = Lecture(
         ),
         LectureStop(
             "002.9",
-            "The same head twice: word by word in loops, as one explains it, and as matrix products, as one computes "
-            "it: three projections, query times key, weight times value. The numbers agree up to rounding.",
+            "The same head twice: word by word in loops, the way it is explained, and as matrix products, the "
+            "way it is computed: three projections, query times key, weight times value. The numbers agree up to rounding.",
             numbers.loops_and_matrices,
             "The number of products in the loops grows with the square of the length; the number of matrix products "
             "stays the same, and each uses the whole processor. The times depend on your machine.",
@@ -104,7 +104,7 @@ LECTURE = Lecture(
             "002.10",
             "A head is a table of who attends to whom, and so a representation of one relationship between words. In "
             "the built-in model, one head relates each token to the one before it; another relates a pronoun to what "
-            "it stands for.",
+            "it refers to.",
             numbers.one_relationship,
             "In the second head, “She” attends to “Ella”. “her”, at the end, attends to the thing that was lost, which "
             "the model names next: one head can serve more than one purpose.",

@@ -39,7 +39,7 @@ def static_and_contextual() -> StopNumbers:
     """The cosine of a token's two vectors, from the embedding to the last block."""
     cases = {
         "it, followed by tired / wide": (TIRED, WIDE, "it"),
-        "the full stop after tired / wide": (TIRED, WIDE, "."),
+        "the period after tired / wide": (TIRED, WIDE, "."),
         "it, after the tired chicken / the wide road": (*BEFORE, "it"),
     }
     stages = [

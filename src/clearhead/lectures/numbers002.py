@@ -42,7 +42,9 @@ def distributional_hypothesis() -> StopNumbers:
     """The contexts of two words, and how the width of count-based vectors affects their neighbors."""
     cat, dog = (contexts(sentence, word) for sentence, word in ((CAT, "cat"), (DOG, "dog")))
     parts: list[ResultPart] = [
-        Table("words within two places", ["cat", "dog"], ["neighbors"], [[" ".join(cat)], [" ".join(dog)]]),
+        Table(
+            "words within two positions", ["cat", "dog"], ["neighbors"], [[" ".join(cat)], [" ".join(dog)]]
+        ),
         Lines(
             "nearest neighbors by width",
             "width",

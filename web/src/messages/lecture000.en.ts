@@ -48,9 +48,9 @@ export const STOPS_000: Record<string, StopProse> = {
   "000.7": {
     idea: "One head has one set of weights per token, so it can serve one purpose at a time. Multi-head attention runs many heads side by side, each with its own $W^Q$, $W^K$ and $W^V$, and $W^O$ adds up what they found. Some learn roles: the previous token, the noun of a pronoun, what followed last time.",
     notice:
-      "Choose a role: the picture shows the head that plays it best in this model, at a token where the role matters. The losses tell how well the model predicts the text with this head and without it: take the story, and remove the induction head.",
+      "Choose a role: the picture shows the head that plays it best in this model, at a token where the role matters. The losses show how well the model predicts the text with this head and without it: take the story, and remove the induction head.",
     notes:
-      "A score is a mean attention weight, measured on texts in which the right target is known, and is to be read beside the score of uniform attention. An untrained or very small model has no clear roles. A head that a text does not need changes little when it is removed, which is why the story repeats a name and a noun.",
+      "A score is a mean attention weight, measured on texts in which the right target is known, and should be compared with the score of uniform attention. An untrained or very small model has no clear roles. A head that a text does not need changes little when it is removed, which is why the story repeats a name and a noun.",
   },
   "000.8": {
     idea: "A block wraps attention in three more parts. Layer norm is the z-score of one vector, $\\hat{x} = (x - \\mu) / \\sigma$, then $\\gamma \\hat{x} + \\beta$. The feed-forward network adds a nonlinearity, $\\text{FFN}(x) = \\text{ReLU}(x W_1 + b_1) W_2 + b_2$. And each result is added to what was there before.",

@@ -15,14 +15,14 @@ export const STOPS_001: Record<string, StopProse> = {
     notice:
       "“bats” goes in with the same vector in both sentences and comes out with different ones. Change a number of the first vector: every output moves.",
     notes:
-      "The equals sign in the lecture means the same inputs and outputs, not the same numbers. The RNN here is $h_t = \\tanh(e_t + h_{t-1}/2)$, the attention the simplest one: dot products of the vectors themselves. A real model shows the two “bats” under Word vectors.",
+      "The equals sign in the lecture means the same inputs and outputs, not the same numbers. The RNN here is $h_t = \\tanh(e_t + h_{t-1}/2)$, and the attention is the simplest one: dot products of the vectors themselves. A real model shows the two “bats” under Word vectors.",
   },
   "001.3": {
-    idea: "A sequence of digits ends in 1 if any digit was a 1, and in 0 otherwise. Let a 1 be followed by many zeros. An RNN hands the news from cell to cell, $h_t = \\tanh(x_t w + h_{t-1} U + b)$; this one is trained here, on 5 to 20 digits. Attention looks straight at the 1.",
+    idea: "A sequence of digits ends in 1 if any digit was a 1, and in 0 otherwise. Let a 1 be followed by many zeros. An RNN passes the information from cell to cell, $h_t = \\tanh(x_t w + h_{t-1} U + b)$; this one is trained here, on 5 to 20 digits. Attention looks straight at the 1.",
     notice:
-      "Here the news fades from cell to cell, while attention still has it. With seed 7 and 200 steps, the network carries it to the end; with seed 2 it is lost within ten cells, as without training (0 steps).",
+      "Here the information fades from cell to cell, while attention still has it. With seed 7 and 200 steps, the network carries it to the end; with seed 2 it is lost within ten cells, as without training (0 steps).",
     notes:
-      "Be fair to RNNs: trained on short sequences, some carry the news through 200 zeros and others lose it, depending on the seed. Trained only on long ones, they hardly learn at all. What attention buys is that the long case can be learned; the lab shows both.",
+      "Be fair to RNNs: trained on short sequences, some carry the information through 200 zeros and others lose it, depending on the seed. Trained only on long ones, they hardly learn at all. What attention buys is that the long case can be learned; the lab shows both.",
   },
   "001.4": {
     idea: "The keys are the embeddings of the tokens, $0 = [1, 0]$ and $1 = [0, 1]$; the query says what to find. A score is a dot product, $s_i = k_i \\cdot q$; the softmax turns scores into weights $\\alpha_i$, and the result is $\\sum_i \\alpha_i e_i$. With 3 in place of $e$, you can do it in your head.",

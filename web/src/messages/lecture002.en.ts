@@ -16,7 +16,7 @@ export const STOPS_002: Record<string, StopProse> = {
     notice:
       "Drag the steps from 0 up: the vectors start at random, and training brings cat and dog together, though they never occur in the same sentence. Replace “dog” with “bus” in one sentence and see what changes.",
     notes:
-      "The first row is (the, quick) and (the, brown), as in the lecture. The vectors have 8 numbers and are trained with a softmax over all words; word2vec replaces that sum by a few negative samples, because its vocabulary is large. Nobody told the model what an animal is: similar surroundings were enough. Real static vectors are under Word vectors.",
+      "The first row is (the, quick) and (the, brown), as in the lecture. The vectors have 8 numbers and are trained with a softmax over all words; word2vec replaces that sum with a few negative samples, because its vocabulary is large. Nobody told the model what an animal is: similar surroundings were enough. Real static vectors are under Word vectors.",
   },
   "002.3": {
     idea: "Given a sequence of words, which word is most likely to follow? Every earlier word may play a role, but not the same one, and a word is never influenced by words that come after it: language has a temporal dimension. Here the next word is counted from ten lines, and a number tells how much its probability would fall without a given word.",
@@ -54,7 +54,7 @@ export const STOPS_002: Record<string, StopProse> = {
       "Why $-\\infty$ and not 0? A score of 0 would still get a weight, since $e^0 = 1$. The lecture does not divide by $\\sqrt{d_k}$; the features here are small enough that the softmax is not saturated without it. Ask which row stays the same when the mask is removed, and why.",
   },
   "002.8": {
-    idea: "The third projection is what a word hands over: $V = X W^V$. The output of the head is one more product, $A = P V$: row $i$ is the weighted sum of the values of the words up to $i$, for example $a_2 = P_{21} v_1 + P_{22} v_2$.",
+    idea: "The third projection is what a word passes on: $V = X W^V$. The output of the head is one more product, $A = P V$: row $i$ is the weighted sum of the values of the words up to $i$, for example $a_2 = P_{21} v_1 + P_{22} v_2$.",
     notice:
       "In the lecture, $V$ is $8 \\times 8$ while $Q$ and $K$ are $8 \\times 32$. Change $d_v$: $P$ does not change, and the output is as wide as the values. Only queries and keys must have the same width.",
     notes:
