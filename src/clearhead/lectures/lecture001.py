@@ -39,8 +39,8 @@ LECTURE = Lecture(
         LectureStop(
             "001.3",
             "A sequence of digits ends in 1 if any digit was a 1, and in 0 otherwise. Let a 1 be followed by many "
-            "zeros. An RNN passes the information from cell to cell; in this one, each cell keeps a share of its state, "
-            "h = 0.9 h + x. Attention looks straight at the 1 (keys are multiplied by 10, as at stop 5).",
+            "zeros. An RNN passes the information from cell to cell; in this one, each cell keeps a share of its "
+            "state, h = 0.9 h + x. Attention looks straight at the 1 (keys are multiplied by 10, as at stop 5).",
             numbers.running_example,
             "After a hundred zeros, {state after 100 zeros:.2g} of the 1 is left in the state, while attention still "
             "gives it {attention weight after 100 zeros:.1%}. A share of 1 would not fade, but training has to find "

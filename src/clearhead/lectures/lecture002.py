@@ -35,9 +35,9 @@ LECTURE = Lecture(
         LectureStop(
             "002.3",
             "Given a sequence of words, which one is most likely to follow? Every earlier word may play a role, but "
-            "some matter more: “Damian had a secret child, a girl, and had written in his will that his belongings will "
-            "belong to …”. Attribution splits the logit of “her” by where heads brought it from; ablation removes one "
-            "token and measures the effect.",
+            "some matter more: “Damian had a secret child, a girl, and had written in his will that his belongings "
+            "will belong to …”. Attribution splits the logit of “her” by where heads brought it from; ablation removes "
+            "one token and measures the effect.",
             numbers.next_word,
             "The model says “her” with {probability of “her”:.2%}. What the heads at the last token bring in its "
             "favor (first column) comes mostly from one word. Ablation also counts the detours: most words of the "
@@ -94,7 +94,8 @@ LECTURE = Lecture(
         LectureStop(
             "002.9",
             "The same head twice: word by word in loops, the way it is explained, and as matrix products, the "
-            "way it is computed: three projections, query times key, weight times value. The numbers agree up to rounding.",
+            "way it is computed: three projections, query times key, weight times value. The numbers agree up to "
+            "rounding.",
             numbers.loops_and_matrices,
             "The number of products in the loops grows with the square of the length; the number of matrix products "
             "stays the same, and each uses the whole processor. The times depend on your machine.",
