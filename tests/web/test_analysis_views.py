@@ -378,6 +378,11 @@ def test_attribution_of_one_token_instead_of_another(visitor, model):
     hop = tuple(map(int, re.search(r"path=(\d+)\.(\d+)\.(\d+)", visitor.url).groups()))
     back = trace.attribute(word, through=[hop], against=other)
     visitor.expect(lambda: number(total.inner_text()), pytest.approx(back.total, abs=0.002))
+    visitor.page.go_back()  # closes the path, and nothing else
+    visitor.expect(lambda: "path=" in visitor.url, False)
+    assert f"against={other}" in visitor.url
+    visitor.page.go_forward()
+    visitor.expect(lambda: "path=" in visitor.url, True)
     visitor.button("logit of", exact=False).click()
     picker.select_option("-1")
     logit = trace.logits[-1, word].item()

@@ -46,6 +46,8 @@ def test_sources_of_a_hovered_value_are_highlighted(visitor):
     seen = visitor.see(masked, (weights, 3, 1))
     columns = {column for _, column, _ in seen["cells"]}
     assert seen["highlighted"] == [[3, column] for column in sorted(columns)]
+    visitor.page.mouse.move(2, 2)  # the card returns to the selected number
+    visitor.expect(lambda: visitor.see(masked)["told"].startswith(f"{masked} "), True)
 
 
 def test_value_is_traced_down_to_a_weight_and_back(visitor):
@@ -174,6 +176,14 @@ def test_unknown_character_is_reported_until_corrected(visitor):
     visitor.prompt.fill("a rat")
     visitor.settle()
     visitor.expect(visitor.page.get_by_role("alert").count, 0)
+
+
+def test_a_long_unknown_word_does_not_widen_the_page(visitor):
+    visitor.forgive("400")
+    visitor.open(model="shared", text="a cat")
+    visitor.prompt.fill("ç" * 400)
+    visitor.page.get_by_role("alert").filter(has_text="ç").wait_for()
+    assert visitor.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 def test_clicking_a_candidate_appends_it(visitor):

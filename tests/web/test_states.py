@@ -131,6 +131,7 @@ def test_an_empty_text_stays_empty_after_a_reload(visitor):
     visitor.page.reload()
     visitor.page.get_by_role("status").filter(has_text="The text is empty").wait_for()
     assert visitor.prompt.input_value() == ""
+    assert visitor.button("Next word", exact=False).is_disabled()
     visitor.page.get_by_role("button", name="Tiny head").click()  # a view that is not about the text
     visitor.page.get_by_text("small enough to compute by hand").wait_for()
     visitor.page.get_by_role("button", name="Step by step").click()

@@ -184,6 +184,7 @@ export const de: Messages = {
     description:
       "Jeder Kopf oder jede Position wird der Reihe nach ausgeschaltet (auf null gesetzt) oder aus dem anderen Text übernommen. Die Zahl ist die Änderung der logarithmierten Wahrscheinlichkeit des Ziel-Tokens: −0,69 halbiert die Wahrscheinlichkeit. Klicke auf eine Zelle, um sie auszuwählen.",
     over: { head: "Köpfe", position: "Positionen" },
+    withEdits: "Die aktiven Änderungen bleiben bestehen: Die Zahl bezieht sich auf die Vorhersage mit ihnen.",
     patched: "aus dem anderen Text übernehmen, statt auszuschalten",
     block: (i) => `Block ${i}`,
     summary: (what, before, after) => `${what}: ${before} → ${after}`,
@@ -748,6 +749,7 @@ export const de: Messages = {
     csv: "CSV",
     npy: ".npy",
     link: "Link kopieren",
+    linkNote: "Öffnet sich in jedem Browser, der die im Terminal gezeigte Adresse schon einmal geöffnet hat",
     copied: "Kopiert",
   },
   saved: {

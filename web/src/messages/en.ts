@@ -175,6 +175,7 @@ export const en = {
     description:
       "Each head or position is ablated (set to zero) in turn, or patched from the other text. The number is the change in the target token's log-probability: −0.69 halves the probability. Click a cell to select it.",
     over: { head: "Heads", position: "Positions" },
+    withEdits: "The active edits stay in place: the change is relative to the edited prediction.",
     patched: "patch from the other text instead of ablating",
     block: (i: number) => `block ${i}`,
     summary: (what: string, before: string, after: string) => `${what}: ${before} → ${after}`,
@@ -724,6 +725,7 @@ export const en = {
     csv: "CSV",
     npy: ".npy",
     link: "Copy link",
+    linkNote: "Opens in any browser that has already opened the address printed in the terminal",
     copied: "Copied",
   },
   saved: {

@@ -31,11 +31,11 @@ export function fixed(x: number, digits: number): string {
   return `${x < 0 && Number(text) !== 0 ? "−" : ""}${localizeDecimal(text)}`;
 }
 
-/** Such as 88%, 0.4% or <0.01%; in German with a narrow no-break space before the sign. */
-export function percent(p: number): string {
+/** Such as 88%, 0.4% or <0.01%, with at least `decimals`; in German with a narrow no-break space before the sign. */
+export function percent(p: number, decimals = 0): string {
   const value = 100 * p;
   const isTiny = value > 0 && value < 0.005;
-  const digits = value >= 9.95 || value === 0 ? 0 : value >= 0.095 ? 1 : 2;
+  const digits = Math.max(decimals, value >= 9.95 || value === 0 ? 0 : value >= 0.095 ? 1 : 2);
   const shown = isTiny ? `<${fixed(0.01, 2)}` : fixed(value, digits);
   return `${shown}${locale.language === "de" ? "\u202f" : ""}%`;
 }

@@ -5,8 +5,8 @@ import type { Page } from "./page.svelte";
 
 const EDIT_PAUSE = 1500; // milliseconds: text changes closer together share one history entry
 
-/** Pushes a history entry when another part, view, model, text, number, target token or stop is opened, and replaces the
- * current one otherwise.
+/** Pushes a history entry when another part, view, model, text, number, target token, attribution path or stop is opened,
+ * and replaces the current one otherwise.
  * Must be called while a component is initialized. */
 export function syncHistory(getPage: () => Page): void {
   let lastEntry = "";
@@ -14,10 +14,10 @@ export function syncHistory(getPage: () => Page): void {
   let changedAt = -EDIT_PAUSE;
   $effect(() => {
     const page = getPage();
-    const { model, block, head, part, view, open, word, against, stop } = page.location;
+    const { model, block, head, part, view, open, word, against, path, stop } = page.location;
     const text = page.location.text ?? "";
     const query = page.query;
-    const entry = JSON.stringify([runName(model), block, head, part, view, open, word, against, stop]);
+    const entry = JSON.stringify([runName(model), block, head, part, view, open, word, against, path, stop]);
     if (page.shown === null && !page.isEmpty) return;
     // A generated text shares one entry, however many tokens it has.
     const stillTyping =
