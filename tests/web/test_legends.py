@@ -86,7 +86,8 @@ def test_keys_follow_the_displayed_head_order(visitor, server):
     block, head = names[0]
     visitor.open(model="modern", text=TEXT, view="heads", order="first", block=block, head=head)
     summary = visitor.page.locator("[data-place=heads] .summary")
-    visitor.expect(lambda: "attention" in summary.inner_text() or "pattern" in summary.inner_text(), True)
+    sorted_by = f"attends to the first token: {percent(kinds[block][head])} of its attention"
+    visitor.expect(lambda: sorted_by in summary.inner_text(), True)
     captions = visitor.page.locator("[data-place=heads] .caption")
     shown = [f"{block}.{head} · {percent(kinds[block][head])}" for block, head in names]
     visitor.expect(captions.all_inner_texts, shown)
