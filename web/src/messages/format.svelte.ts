@@ -56,6 +56,16 @@ export function count(n: number, language: string): string {
   return new Intl.NumberFormat(language).format(n);
 }
 
+const SUBSCRIPTS = "₀₁₂₃₄₅₆₇₈₉";
+
+/** A token of a text for display, with its position if the text has several of its kind: “it” or “.₅”. */
+export function positionLabel(tokens: readonly string[], row: number): string {
+  const token = tokens[row] ?? "";
+  const label = tokenLabel(token);
+  if (tokens.indexOf(token) === tokens.lastIndexOf(token)) return label;
+  return label + String(row).replace(/\d/g, (digit) => SUBSCRIPTS[Number(digit)]!);
+}
+
 /** A token for display: whitespace and control characters become visible where they matter. */
 export function tokenLabel(token: string): string {
   const marked = token

@@ -8,6 +8,7 @@ import {
   localizeDecimal,
   precise,
   short,
+  positionLabel,
   tokenLabel,
 } from "../../src/messages/format.svelte";
 import { locale } from "../../src/messages/format.svelte";
@@ -85,4 +86,14 @@ test("uses a decimal comma and a space before the percent sign in German", () =>
     ["−1,24", "2,5", "8,3\u202f%", "1,2e−5", "0,25"],
   );
   expect([short(123.4), percent(1), short(-Infinity)]).toEqual(["123", "100\u202f%", "−∞"]);
+});
+
+test("a repeated token is labeled with its position", () => {
+  const tokens = ["it", ".", " she", "."];
+  expect(tokens.map((_, row) => positionLabel(tokens, row))).toEqual(["it", ".₁", "she", ".₃"]);
+});
+
+test("a percentage has as many decimals as asked for", () => {
+  expect(percent(0.1716, 1)).toBe("17.2%");
+  expect(percent(0.0004, 1)).toBe("0.04%");
 });
