@@ -127,6 +127,19 @@ def prediction(visitor):
     return {row.locator("th").inner_text(): row.locator("td").all_inner_texts()[:2] for row in rows.all()}
 
 
+def test_back_undoes_one_edit(visitor):
+    visitor.open(model="modern", text=TEXT, view="change", block=1, head=1)
+    target, edits = visitor.page.get_by_role("group", name="head 1.1"), visitor.page.locator(".edits li")
+    for count, name in enumerate(("Ablate", "× 2"), 1):
+        target.get_by_role("button", name=name).click()
+        visitor.expect(edits.count, count)
+    visitor.settle()
+    visitor.page.go_back()
+    visitor.expect(edits.count, 1)
+    visitor.settle()
+    assert "view=change" in visitor.url
+
+
 def test_head_is_ablated_and_the_edit_undone(visitor, model):
     visitor.open(model="modern", text=TEXT, view="change", block=1, head=1)
     target = visitor.page.get_by_role("group", name="head 1.1")
