@@ -205,16 +205,15 @@ def test_generate_respects_the_time_limit(clearhead, model_folder):
 
 
 def losses_by_hand(model, texts):
-    """The loss at every token after the first end token, window by window."""
-    ids = [model.tokenizer.end_id]
+    """The loss at every token of each text and at its end, window by window, each text alone."""
+    losses, T, end = [], model.config.n_context, model.tokenizer.end_id
     for text in texts:
-        ids += [*model.tokenizer.encode(text), model.tokenizer.end_id]
-    losses, T = [], model.config.n_context
-    for start in range(0, len(ids) - 1, T):
-        window = torch.tensor(ids[start : start + T + 1])
-        with torch.no_grad():
-            logits = model.network(window[None, :-1])[0].double()
-        losses += (logits.logsumexp(-1) - logits.gather(1, window[1:, None])[:, 0]).tolist()
+        ids = [end, *model.tokenizer.encode(text), end]
+        for start in range(0, len(ids) - 1, T):
+            window = torch.tensor(ids[start : start + T + 1])
+            with torch.no_grad():
+                logits = model.network(window[None, :-1])[0].double()
+            losses += (logits.logsumexp(-1) - logits.gather(1, window[1:, None])[:, 0]).tolist()
     return losses
 
 
