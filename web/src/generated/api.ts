@@ -2423,7 +2423,7 @@ export interface components {
             smoothed: number | null;
             /** Validation */
             validation: number | null;
-            /** Lr Scale */
+            /** Learning Rate */
             learning_rate: number | null;
             /** Gradient Norm */
             gradient_norm: number | null;
