@@ -109,11 +109,8 @@ def overlaps(one, other):
     return not apart and one["top"] < other["bottom"] - 1 and other["top"] < one["bottom"] - 1
 
 
-@pytest.mark.parametrize("locale", ["en-GB", "de-DE"])
-@pytest.mark.parametrize("width", [360, 640, 700, 768, 800, 1024, 1100, 1241, 1440, 2000])
-def test_headings_do_not_overlap(visit, width, locale):
-    visitor = visit(width=width, height=900, locale=locale)
-    visitor.open(model="modern", text=TEXT)
+def see_all_columns(visitor, width):
+    """Turn the pages of columns from first to last, check the headings of each, and return their names."""
     back = visitor.page.locator(".pages button:first-child")
     on = visitor.page.locator(".pages button:last-child")
     while back.count() and back.is_enabled():
@@ -130,12 +127,23 @@ def test_headings_do_not_overlap(visit, width, locale):
         assert seen["prompt"] >= 200
         assert seen["width"] == width
         if not on.count() or on.is_disabled():
-            break
+            return names
         on_screen = visitor.page.evaluate(f"JSON.stringify(({LOOK})().boxes)")
         on.click()
         visitor.page.wait_for_function(
             f"before => JSON.stringify(({LOOK})()?.boxes) !== before", arg=on_screen
         )
+
+
+@pytest.mark.parametrize("locale", ["en-GB", "de-DE"])
+@pytest.mark.parametrize("width", [360, 640, 700, 768, 800, 1024, 1100, 1241, 1440, 2000])
+def test_headings_do_not_overlap(visit, width, locale):
+    visitor = visit(width=width, height=900, locale=locale)
+    visitor.open(model="modern", text=TEXT)
+    names = set()
+    for _ in range(5):  # while the page settles, it may turn back to the columns of the selected part
+        if len(names) < 10:
+            names |= see_all_columns(visitor, width)
     assert len(names) == 10  # three of the twelve headings share a name
 
 

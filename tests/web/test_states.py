@@ -98,8 +98,9 @@ def test_runs_that_cannot_be_loaded_are_not_missing_and_can_be_retried(visitor):
 
 def test_runs_are_loading_until_they_are_known(visitor):
     visitor.open(model="modern", text=TEXT)
-    visitor.page.reload()
     release = hold(visitor, "/api/runs")
+    visitor.page.reload()
+    visitor.settle()
     visitor.page.get_by_role("button", name="Training", exact=True).click()
     visitor.expect(visitor.page.locator("main [role=status]").all_inner_texts, ["Loading the runs…"])
     release()
