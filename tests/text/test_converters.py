@@ -175,3 +175,9 @@ def test_without_the_extra_the_error_names_it(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "inscriptis", None)
     (tmp_path / "page.html").write_text(PAGE, encoding="utf-8")
     refused(tmp_path / "page.html", r"pip install 'clearhead\[documents\]'")
+
+
+def test_a_missing_part_of_the_extra_is_not_called_damage(tmp_path, monkeypatch):
+    (tmp_path / "paper.pdf").write_bytes(make_pdf("A chicken."))
+    monkeypatch.setitem(sys.modules, "pypdf", None)
+    refused(tmp_path / "paper.pdf", r"needs pypdf, .*pip install 'clearhead\[documents\]'")

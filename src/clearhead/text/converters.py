@@ -75,6 +75,10 @@ def _convert(source: Source) -> str:
         text = read(content)
     except UserError as error:
         raise UserError(f"{name} {error}") from None
+    except ImportError as error:  # part of the extra was removed
+        raise UserError(
+            f"reading {suffix} files needs {error.name}, which is not installed: pip install 'clearhead[documents]'"
+        ) from None
     except Exception:  # the libraries raise errors of many kinds for damaged files
         raise UserError(
             f"{name} cannot be read as {kind}: it is damaged, or of another kind than its name says"
