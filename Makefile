@@ -25,9 +25,10 @@ test: check $(PAGE)
 	$(if $(NPM),cd web && npm test --silent)
 
 # The rest as well: real browsers on every view, executed notebooks and docs, wheels, long labs, and speed.
+# What fails there is tried once more, and the second try is reported.
 test-all: test
-	$(PYTEST) -m "slow and not clock"
-	$(BIN)/pytest -m clock
+	$(PYTEST) --reruns 1 -r fER -m "slow and not clock"
+	$(BIN)/pytest --reruns 1 -r fER -m clock
 
 check: $(READY) $(if $(NPM),$(WEB))
 	$(BIN)/ruff check
