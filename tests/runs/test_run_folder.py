@@ -3,6 +3,7 @@
 import json
 import math
 from itertools import islice
+from pathlib import Path
 
 import pytest
 import torch
@@ -69,7 +70,12 @@ def test_resumed_run_equals_uninterrupted_run(uninterrupted, stops, short_text, 
     for name in ("metrics.jsonl", "model.safetensors", "clearhead.json", "config.json", "tokenizer.json"):
         assert (whole / name).read_bytes() == (tmp_path / "broken" / name).read_bytes(), name
     assert len(read_metrics(tmp_path / "broken")) == 24
-    assert not (tmp_path / "broken" / "checkpoints").exists()
+    for name in ("tensors.safetensors", "state.json"):  # of the last state, to extend the run from
+        [one, other] = [
+            list((folder / "checkpoints").glob(f"*/{name}")) for folder in (whole, tmp_path / "broken")
+        ]
+        assert [path.read_bytes() for path in one] == [path.read_bytes() for path in other]
+        assert [path.parent.name for path in one] == ["step-000000024"]
     assert not (tmp_path / "broken" / ".lock").exists()
 
 
@@ -264,8 +270,9 @@ def test_diverging_run_stops_with_a_clear_error(short_text, tmp_path, monkeypatc
 def test_run_folders_contain_no_timestamps(short_text, tmp_path):
     for name in ("one", "two"):
         train_until(open_run(tmp_path / name, short_text, tmp_path), None)
-    for path in (tmp_path / "one").iterdir():
-        assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes(), path.name
+    for path in filter(Path.is_file, (tmp_path / "one").rglob("*")):
+        other = tmp_path / "two" / path.relative_to(tmp_path / "one")
+        assert path.read_bytes() == other.read_bytes(), path
 
 
 def test_locked_folder_is_rejected(tmp_path):

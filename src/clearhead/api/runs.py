@@ -63,7 +63,9 @@ class RunDetails(WireModel):
     steps_done: int = 0
     steps_planned: int = Field(default=0, description="An estimate if the run is limited by time.")
     tokens: int = Field(default=0, description="Tokens trained on so far.")
-    minutes: float | None = None
+    minutes: float | None = Field(
+        default=None, description="Of a run limited by time, with those by which it was extended."
+    )
     kind: str = Field(default="transformer", description="The kind of network.")
     preset: str | None = Field(default=None, description="For transformers only.")
     texts: list[str] = Field(default=[], description="The names of its texts, if they are known.")

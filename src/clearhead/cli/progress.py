@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from clearhead.runs.reports import Reports
     from clearhead.runs.request import TrainingRequest
     from clearhead.runs.run import Progress, Run
+    from clearhead.training.recipe import Recipe
 
 Show = Callable[[str, bool], object]  # a line, and whether to print it even without a terminal
 
@@ -41,7 +42,7 @@ def show_plan(run: Run) -> None:
         "model": f"{_shape(config, request)}, "
         f"width {config.d_model}, context {config.n_context}: {config.n_parameter:,} parameters"
         + (f", {count_parameters(run.model.network):,} more in trainable adapters" if request.lora else ""),
-        "training": f"{plural(recipe.steps, 'step')} of {recipe.batch_size}×{run.plan.context} tokens "
+        "training": f"{_steps(recipe)} of {recipe.batch_size}×{run.plan.context} tokens "
         f"({_times(run.plan.epochs(n))} epochs), "
         f"{recipe.name} ({recipe.optimizer}, learning rate {recipe.main_rate:g}, "
         f"weight decay {recipe.weight_decay:g}), dropout {config.dropout:g}, seed {recipe.seed}",
@@ -53,6 +54,11 @@ def show_plan(run: Run) -> None:
         err.print(f"{name:<10} {row}")
     for word in run.plan.warnings(n):
         err.print(f"{'note':<10} {word}")
+
+
+def _steps(recipe: Recipe) -> str:
+    more = recipe.steps - recipe.first_step
+    return plural(recipe.steps, "step") + (f" ({more:,} more)" if recipe.first_step else "")
 
 
 def _times(epochs: float) -> str:
@@ -86,8 +92,11 @@ class TerminalObserver(Observer):
         show_plan(run)
         for reporter in reports.reporters:
             err.print(f"{'reports':<10} {reporter.place}")
+        print_notes(run)
         if run.trainer.step:
-            err.print(f"resuming after step {run.trainer.step:,}")
+            done = run.trainer.step
+            verb = "extending the run" if done == run.plan.recipe.first_step else "resuming"
+            err.print(f"{verb} after step {done:,}")
 
     @contextmanager
     def training(self) -> Iterator[None]:

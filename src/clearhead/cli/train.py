@@ -90,7 +90,9 @@ def train(
         False, "--deterministic", help="Train deterministically on CUDA too, at some cost in speed."
     ),
     device: str = DEVICE,
-    resume: bool = typer.Option(False, "--resume", help="Resume the run that this command started."),
+    resume: bool = typer.Option(
+        False, "--resume", help="Resume a stopped run, or extend a finished one by --minutes or --steps."
+    ),
     checkpoint_every: int = typer.Option(
         None, min=1, help="Steps between checkpoints. [default: about one checkpoint per minute]"
     ),
@@ -101,7 +103,8 @@ def train(
     wandb: str = typer.Option(None, metavar="PROJECT", help="Log to this Weights & Biases project."),
     json: bool = typer.Option(False, "--json", help="Print the result as JSON."),
 ) -> None:
-    """Train a model on your text. Ctrl-C stops early and saves the model; --resume continues.
+    """Train a model on your text. Ctrl-C stops early and saves the model; --resume continues. After a finished
+    run, --resume --minutes 6 trains for six minutes more, on the text as it is now.
 
     \b
     For example:
@@ -151,7 +154,7 @@ def train(
         unsupported = {"checkpoint_every": checkpoint_every, "snapshots": snapshots, "resume": resume}
         _count(text, out, request, json, group=group, reports=reports, **unsupported)
         return
-    options = {
+    options: dict[str, Any] = {
         "checkpoint_every": checkpoint_every,
         "snapshots": snapshots,
         "began": began,
@@ -159,6 +162,7 @@ def train(
         "command": [*sys.argv, *typed_again(typed)],
     }
     with group.report_lost():
+        options["extend"] = resume and not group.restarted
         _train(text, out, request, resume or group.restarted, group, reports, json, options)
         group.shutdown()
 
@@ -219,7 +223,8 @@ def _train(
         **options,
     )
     if outcome is None:
-        err.print(f"the run in {folder} is finished; try: clearhead generate {folder}")
+        more = "" if request.minutes or request.steps else "to extend it, add --minutes or --steps; "
+        err.print(f"the run in {folder} is finished; {more}try: clearhead generate {folder}")
         if json and group.is_main:
             print_json({"out": str(folder), "finished": True})
     elif group.is_main:

@@ -69,6 +69,16 @@ def save_shards(folder: Path, checkpoint: Checkpoint, group: ProcessGroup) -> No
     group.run_on_main(finish)
 
 
+def drop_all_but_newest(folder: Path) -> None:
+    """Delete all checkpoints but the newest, if that one is of a finished run, and otherwise all."""
+    paths = _listed(folder)
+    if not paths or not is_whole(paths[0]) or not read_json(paths[0] / STATE).get("finished"):
+        drop(folder)
+        return
+    for path in paths[1:]:
+        drop(path)
+
+
 def newest_checkpoint(folder: Path) -> Path | None:
     """The newest intact checkpoint, or None if there is none."""
     paths = _listed(folder)

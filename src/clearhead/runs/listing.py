@@ -27,7 +27,7 @@ class ListedRun:
     steps_planned: int
     steps_done: int
     tokens: int  # processed so far
-    minutes: float | None  # of a timed run
+    minutes: float | None  # of a timed run, with those by which it was extended
     kind: str  # kind of network
     preset: str | None  # of a transformer
     texts: list[str]  # file names of the texts, if the command lists them
@@ -48,7 +48,8 @@ def describe_run(folder: Path) -> ListedRun:
         request = settings["request"]
         kind = str(request.get("kind", "transformer"))
         command = [str(word) for word in settings["command"]]
-        minutes = request["minutes"]
+        timed = [each["minutes"] for each in (*settings.get("earlier", []), request)]
+        minutes = [each for each in timed if each is not None]
         return ListedRun(
             folder,
             finished=bool(settings["finished"]),
@@ -56,7 +57,7 @@ def describe_run(folder: Path) -> ListedRun:
             steps_planned=planned_steps(settings, int(last.get("step", 0))),
             steps_done=int(last.get("step", 0)),
             tokens=int(last.get("tokens", 0)),
-            minutes=None if minutes is None else float(minutes),
+            minutes=float(sum(minutes)) if minutes else None,
             kind=kind,
             preset=str(request["preset"]) if kind == "transformer" else None,
             texts=list_texts(command),

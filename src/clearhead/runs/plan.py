@@ -273,7 +273,7 @@ def _plan_steps(request: TrainingRequest, tokens: Tokens, n_vocab: int, device: 
     check_memory(config, recipe, device)
     work = 6.0 * config.n_parameter * steps * rows * config.n_context
     recipe = replace(recipe, compiled=_pays(request, config, device, work >= WORTH_COMPILING_STEPS))
-    return Plan(*_regularize(request, config, recipe, tokens), validations=min(steps, 5), seconds=None)
+    return Plan(*regularize(request, config, recipe, tokens), validations=min(steps, 5), seconds=None)
 
 
 def _plan_time(
@@ -291,7 +291,7 @@ def _plan_time(
     )
     recipe = _recipe(request, config, schedule.steps, measure.rows, measure.bfloat16, device)
     recipe = replace(recipe, compiled=_pays(request, config, device, left >= WORTH_COMPILING))
-    return Plan(*_regularize(request, config, recipe, tokens), seconds=left, **schedule.to_plan())
+    return Plan(*regularize(request, config, recipe, tokens), seconds=left, **schedule.to_plan())
 
 
 def _pays(request: TrainingRequest, config: LearnerConfig, device: torch.device, is_long: bool) -> bool:
@@ -315,7 +315,7 @@ def _epochs(context: int, recipe: Recipe, n_tokens: int) -> float:
     return recipe.steps * recipe.batch_size * context / n_tokens
 
 
-def _regularize(
+def regularize(
     request: TrainingRequest, config: LearnerConfig, recipe: Recipe, tokens: Tokens
 ) -> tuple[LearnerConfig, Recipe]:
     """Regularize more strongly the more often the text is repeated."""

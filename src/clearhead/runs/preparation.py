@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 
 from clearhead.errors import UserError
+from clearhead.runs.held_out import read_held_out
 from clearhead.runs.plan import choose_tokenizer
 from clearhead.runs.request import TrainingRequest
 from clearhead.text.conversations import are_conversations, tokenize_conversations
 from clearhead.text.corpus import Document, cut, documents, measure, thin
+from clearhead.text.held_out import HeldOut
 from clearhead.text.token_cache import find_tokens, tokenize
 from clearhead.text.tokenizer import Tokenizer
 from clearhead.text.tokenizer_kinds import END
@@ -45,6 +47,7 @@ class PreparedText:
     tokenizer: Tokenizer
     tokens: Tokens  # for training
     validation: Tokens
+    before: int | None = None  # the token before the validation tokens, if not the last one of `tokens`
 
 
 def prepare_text(
@@ -54,25 +57,34 @@ def prepare_text(
     tokenizer: Tokenizer | None = None,
     share: float | None = None,
     earlier: Mapping[str, Any] | None = None,
+    held_out: HeldOut | None = None,
 ) -> PreparedText:
     """Prepare the text. `tokenizer` and `share` are given when a run is resumed or a model fine-tuned.
 
     `earlier` describes the training of the model to fine-tune: the same text is split in the same place, so that
-    what was held out then is held out again.
+    what was held out then is held out again. `held_out` is what was held out of a text that has changed since.
     """
     began = time.perf_counter()
     sha256, n_bytes = measure(texts)
     reading = time.perf_counter() - began
     tokenizer = tokenizer or _train_tokenizer(texts, request, n_bytes)
     same = earlier is not None and earlier.get("text_sha256") == sha256 and request.validation is None
-    if same and share is None and earlier is not None:
-        share = float(earlier.get("share", 1.0))
+    if same and earlier is not None:
+        share = float(earlier.get("share", 1.0)) if share is None else share
+        if earlier.get("held_out") and request.start is not None:
+            held_out = held_out or read_held_out(Path(request.start), tokenizer.end_id)
     if share is None:
         fitting = _fitting_share(texts, request, tokenizer, n_bytes, reading)
         share = 1.0
         while share > fitting and find_tokens(sha256, tokenizer, cache, share) is None:
             share /= 2  # few distinct shares, so that runs can reuse each other's token caches
     tokens = _tokenize(texts, request, tokenizer, cache, share, sha256)
+    if held_out is not None:
+        training = held_out.remove_from(tokens, tokenizer.end_id)
+        if len(training) <= 2 or not holds_targets(training):  # a document without text is two end tokens
+            raise UserError("no text is left to train on: all of it was held out for validation before")
+        before = int(held_out.before[-1])
+        return PreparedText(sha256, share, tokenizer, training, held_out.validation, before)
     middle = int(earlier.get("tokens", 0)) if same and earlier is not None else 0
     training, validation = _split(tokens, request, tokenizer, cache, share * n_bytes, middle)
     return PreparedText(sha256, share, tokenizer, training, validation)

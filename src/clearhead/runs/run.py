@@ -18,6 +18,7 @@ from clearhead.files import home
 from clearhead.language_model import LanguageModel
 from clearhead.networks import make_network
 from clearhead.runs.checkpoint import Checkpoint
+from clearhead.runs.extension import extend_plan
 from clearhead.runs.pace import Pace
 from clearhead.runs.plan import Plan, make_plan
 from clearhead.runs.preparation import (
@@ -34,6 +35,7 @@ from clearhead.runtime.process_group import ProcessGroup, full_tensor, local_sha
 from clearhead.text.batches import Batches, Blanks
 from clearhead.text.corpus import Document
 from clearhead.text.evaluation_windows import windows_for_evaluation
+from clearhead.text.held_out import HeldOut
 from clearhead.text.tokenizer import Tokenizer
 from clearhead.training.objective import evaluate
 from clearhead.training.trainer import DIVERGED, StepRecord, Trainer
@@ -103,10 +105,13 @@ class Run:
         group: ProcessGroup | None = None,
         began: float | None = None,
         text: PreparedText | None = None,
+        held_out: HeldOut | None = None,
+        extended_at: int | None = None,
     ) -> None:
         """`plan` and `tokenizer` are those of the run to resume; `text` is an already prepared text.
 
-        `began` is when the clock (time.perf_counter) started; default: now.
+        `began` is when the clock (time.perf_counter) started; default: now. `held_out` is what the run held out of a
+        text that has changed since. To extend a finished run, `extended_at` is the number of its steps.
         """
         self.start = time.perf_counter() if began is None else began
         self.request = request
@@ -117,15 +122,22 @@ class Run:
         start = open_start(request)
         if start is not None:
             tokenizer = start.tokenizer
-        share = None if plan is None else plan.share
+        again = extended_at is not None and held_out is not None  # choose the share of the text again
+        share = None if plan is None or again else plan.share
         earlier = None if start is None else start.training
-        text = text or self._prepare(texts, cache or home() / "tokens", tokenizer, share, earlier)
+        text = text or self._prepare(texts, cache or home() / "tokens", tokenizer, share, earlier, held_out)
         self.text_sha256, self.tokenizer = text.sha256, text.tokenizer
         self.tokens, n_validation, n_vocab = text.tokens, len(text.validation), text.tokenizer.n_vocab
+        self.before, self.held_out, self.whole_validation = text.before, held_out, text.validation
+        self.earlier: list[dict[str, Any]] = []  # what was trained before the run was extended
         self.prepared = self.seconds
         left = None if request.minutes is None else 60 * request.minutes - self.prepared
         torch.manual_seed(request.seed)
-        if plan is None and start is not None:
+        if plan is not None and extended_at is not None:
+            network = None if start is None else start.network
+            numbers = (extended_at, self.tokens, n_validation, self.device, left, network)
+            make, plan = partial(extend_plan, request, plan, *numbers), None
+        elif plan is None and start is not None:
             make = partial(plan_start, request, start.network, self.tokens, n_validation, self.device, left)
         else:
             make = partial(make_plan, request, self.tokens, n_validation, n_vocab, self.device, left)
@@ -155,6 +167,7 @@ class Run:
         self.trainer = Trainer(network, batches, self.plan.recipe, self.group, request.sharded)
         self.pace = Pace(self.plan.steps_per_validation)
         self.losses: list[float] = []  # validation losses, newest last
+        self.losses_before = 0  # how many were measured before the run was extended
         self.validated_at = 0  # step of the newest one
         self.marks = 0  # validations due so far, see `_passes_mark`
         self.notes: list[str] = []  # messages for the user
@@ -162,7 +175,8 @@ class Run:
             self.notes.append(
                 "a .jsonl file is read as plain text: to train on conversations, fine-tune a model"
             )
-        self.replan_at = FIRST_REPLAN * self.plan.recipe.steps  # steps done
+        first, steps = self.plan.recipe.first_step, self.plan.recipe.steps
+        self.replan_at = first + FIRST_REPLAN * (steps - first)  # steps done
         self.trained = 0.0  # seconds spent in steps
         self.validating = 0.0  # seconds spent in validation
         self.ending = 0.0  # seconds that the caller needs after the last step, to save the results
@@ -178,16 +192,19 @@ class Run:
         tokenizer: Tokenizer | None,
         share: float | None,
         earlier: dict[str, Any] | None,
+        held_out: HeldOut | None,
     ) -> PreparedText:
         """Rank 0 prepares the text; the others find its tokens in the cache, or tokenize it the same way."""
         made: list[PreparedText] = []
 
         def prepare_first() -> tuple[str, Tokenizer, float]:
-            made.append(prepare_text(texts, self.request, cache, tokenizer, share, earlier))
+            made.append(prepare_text(texts, self.request, cache, tokenizer, share, earlier, held_out))
             return made[0].sha256, made[0].tokenizer, made[0].share
 
         sha256, tokenizer, share = self.group.run_on_main(prepare_first)
-        text = made[0] if made else prepare_text(texts, self.request, cache, tokenizer, share, earlier)
+        text = (
+            made[0] if made else prepare_text(texts, self.request, cache, tokenizer, share, earlier, held_out)
+        )
         if text.sha256 != sha256:
             raise OwnError(
                 "the text that this process reads differs from rank 0's: give all processes the same text"
@@ -245,6 +262,7 @@ class Run:
         """The state of a checkpoint besides its tensors."""
         return {
             "losses": list(self.losses),
+            "losses_before": self.losses_before,
             "validated_at": self.validated_at,
             "seconds": self.seconds,
             "trained": self.trained,
@@ -274,15 +292,27 @@ class Run:
         state = checkpoint.state
         self.trainer.restore(checkpoint.step, checkpoint.tensors)
         self.losses, self.validated_at = list(state["losses"]), state["validated_at"]
-        self.trained, self.replan_at = state["trained"], checkpoint.step
-        self.start = time.perf_counter() - state["seconds"]
         self.trainer.slowdown, self.retreats = state["slowdown"], state["retreats"]
         self.skipped = state.get("skipped", 0)
         self.smoothed.mean, self.smoothed.count = state.get("smoothed", (0.0, 0))
-        self.trainer.recipe = replace(self.trainer.recipe, steps=state["steps"])
-        self.plan = replace(self.plan, recipe=self.trainer.recipe)
+        self.losses_before = state.get("losses_before", 0)
+        # An extension starts with its own clock and number of steps.
+        if state.get("finished") and checkpoint.step == self.plan.recipe.first_step:
+            self.losses_before = len(self.losses)
+        else:
+            self.trained, self.replan_at = state["trained"], checkpoint.step
+            self.start = time.perf_counter() - state["seconds"]
+            self.trainer.recipe = replace(self.trainer.recipe, steps=state["steps"])
+            self.plan = replace(self.plan, recipe=self.trainer.recipe)
         self.marks = self._marks(checkpoint.step)
         self.good = self._good()
+
+    def find_held_out(self) -> HeldOut | None:
+        """What the run holds out of its text; None if the validation text is in separate files."""
+        if self.request.validation is not None and not isinstance(self.request.validation, float):
+            return None
+        n_bytes = count_bytes(self.whole_validation, self.tokenizer)
+        return HeldOut.of(self.tokens, self.whole_validation, n_bytes / len(self.whole_validation))
 
     @property
     def is_best(self) -> bool:
@@ -314,7 +344,7 @@ class Run:
     def validate(self) -> float:
         """The loss over the validation text."""
         began = time.perf_counter()
-        before = int(self.tokens[len(self.tokens) - 1 :][0])
+        before = int(self.tokens[len(self.tokens) - 1 :][0]) if self.before is None else self.before
         windows = windows_for_evaluation(
             self.validation, self.plan.context, self.plan.recipe.batch_size, before, self.blanks
         )
@@ -329,6 +359,8 @@ class Run:
             **self.plan.to_json(),
             **self._origin(),
             "steps_done": self.trainer.step,
+            **({"earlier": self.earlier} if self.earlier else {}),
+            **({"held_out": True} if self.held_out is not None else {}),
             "text_sha256": self.text_sha256,
             **({} if self.opening_ids is None else {"opening_ids": self.opening_ids}),
             "tokens": len(self.tokens),
@@ -341,6 +373,11 @@ class Run:
         if not self.losses or self.losses[-1] <= min(self.losses) + LEAST_RISE:
             return []
         kept = f"; the best one is saved in {best}" if best is not None else ""
+        if self.losses.index(min(self.losses)) < self.losses_before:
+            return [
+                f"the validation loss is {self.losses[-1]:.4f}, above the {min(self.losses):.4f} before the run was "
+                f"extended: extend it by more, or use more text{kept}"
+            ]
         return [
             f"the validation loss rose from its minimum of {min(self.losses):.4f} to "
             f"{self.losses[-1]:.4f}: the model is overfitting; train for less time, or "
@@ -369,13 +406,15 @@ class Run:
 
     def _marks(self, step: int) -> int:
         """The number of marks up to and including a step."""
-        return step * self.plan.validations // self.trainer.recipe.steps
+        first, steps = self.plan.recipe.first_step, self.trainer.recipe.steps
+        return max(0, step - first) * self.plan.validations // (steps - first)
 
     def _set_steps(self, done: int) -> None:
         """Set the number of steps to what fits into the time left after the remaining validations and saving."""
         assert self.request.minutes is not None
         left = 60 * self.request.minutes - self.seconds - self.ending
-        steps = left / (self.pace.seconds_per_step() or self.trained / done)
+        done_now = done - self.plan.recipe.first_step  # without those before an extension
+        steps = left / (self.pace.seconds_per_step() or self.trained / done_now)
         before_last = self.plan.validations - 1 - self.marks
         steps -= max(0, before_last) * self.pace.around_validation + self.pace.validation
         steps = self.group.broadcast(steps)

@@ -4,7 +4,8 @@ run.json           the request, its plan, the hash of the text, versions; no tim
 tokenizer.json …   the tokenizer, saved at the start
 metrics.jsonl      one line per step
 loss.svg           the loss curve, drawn when the run ends or is stopped
-checkpoints/       to resume from; deleted when the run is finished
+held-out.safetensors  the validation text as tokens, unless it is in separate files
+checkpoints/       to resume from; of a finished run, the last one, to extend it from
 tensorboard/       event files, if requested; wandb/ likewise
 best/              the model with the lowest validation loss, unless it is the last
 snapshots/step-…/  the model at a few steps, at increasing intervals
@@ -33,6 +34,7 @@ from clearhead.language_model import LanguageModel
 from clearhead.runs.checkpoint import (
     Checkpoint,
     checkpoint_at,
+    drop_all_but_newest,
     good_step,
     newest_checkpoint,
     newest_step,
@@ -41,9 +43,12 @@ from clearhead.runs.checkpoint import (
     save_checkpoint,
     save_shards,
 )
+from clearhead.runs.held_out import HELD_OUT, read_held_out, save_held_out
 from clearhead.runs.request import TrainingRequest
 from clearhead.runs.run import Progress, Run
 from clearhead.runs.staging import begin, drop, put_in_place, recover
+from clearhead.runtime.process_group import ProcessGroup
+from clearhead.text.held_out import HeldOut
 from clearhead.text.tokenizer import Tokenizer
 
 RUN, METRICS, CHECKPOINTS, BEST = "run.json", "metrics.jsonl", "checkpoints", "best"
@@ -59,6 +64,8 @@ class RunFolder:
     def __init__(self, path: Path, held: bool = True) -> None:
         self.path, self.held = path, held
         self.unwritten: list[str] = []  # lines of metrics that could not be written yet
+        self.resume = False  # whether the run was started with `resume`
+        self.left_locked = held and (path / ".lock").exists()  # by a process that was killed
         if not held:
             return
         self.made = [each for each in (path, *path.parents) if not each.exists()]
@@ -87,7 +94,7 @@ class RunFolder:
         """Delete all files of a run that took no step."""
         if not self.held:
             return
-        for name in (RUN, METRICS, *TOKENIZER):
+        for name in (RUN, METRICS, HELD_OUT, *TOKENIZER):
             (self.path / name).unlink(missing_ok=True)
         self.close()
         if self.path in self.made:
@@ -113,15 +120,26 @@ class RunFolder:
         """
         with disk_errors(self.path, "the run was not started"):
             self.describe(run, command, finished=False)
-            self.save_tokenizer(run)
+            self.save_text(run)
 
-    def save_tokenizer(self, run: Run) -> None:
-        run.tokenizer.save(self.path, model_max_length=run.plan.config.n_context)
+    def save_text(self, run: Run) -> None:
+        """Save what the text determines, unless that is done: the tokenizer, and what is held out."""
+        if not self._has_tokenizer():
+            run.tokenizer.save(self.path, model_max_length=run.plan.config.n_context)
+        if not (self.path / HELD_OUT).exists() and (held_out := run.find_held_out()) is not None:
+            save_held_out(self.path, held_out)
+
+    def _has_tokenizer(self) -> bool:
+        return all((self.path / name).exists() for name in TOKENIZER)
 
     def tokenizer(self) -> Tokenizer | None:
         """None if the run was interrupted before saving it: the same text yields the same tokenizer."""
-        whole = all((self.path / name).exists() for name in TOKENIZER)
-        return Tokenizer.load(self.path) if whole else None
+        return Tokenizer.load(self.path) if self._has_tokenizer() else None
+
+    def find_held_out(self, tokenizer: Tokenizer | None, group: ProcessGroup) -> HeldOut | None:
+        """What the run held out when it was started."""
+        end_id = -1 if tokenizer is None else tokenizer.end_id
+        return group.run_on_main(lambda: read_held_out(self.path, end_id))
 
     def describe(self, run: Run, command: Sequence[str], finished: bool) -> None:
         write_json(
@@ -129,6 +147,9 @@ class RunFolder:
             {
                 "format": FORMAT,
                 "finished": finished,
+                "earlier": run.earlier,
+                "text_changed": run.held_out is not None,
+                "resume": self.resume,
                 "request": request_to_json(run.request),
                 "plan": run.plan.to_json() | {"config": run.plan.config.to_json()},
                 "text_sha256": run.text_sha256,
@@ -169,12 +190,14 @@ class RunFolder:
             return read_shards(path, run.trainer.tensors(), run.group)
         return read_checkpoint(path)
 
-    def save_checkpoint(self, run: Run) -> None:
+    def save_checkpoint(self, run: Run, finished: bool = False) -> None:
         """Save a checkpoint, with the step of the good state and the length to which resuming truncates the
-        metrics.
+        metrics. That of a finished run has no times, so that identical runs have identical files.
         """
         metrics_bytes = run.group.run_on_main(self._settle_metrics)
         state = {**run.state(), "good": run.good.step, "metrics_bytes": metrics_bytes}
+        if finished:
+            state |= {"finished": True, "good": run.trainer.step, "seconds": 0.0, "trained": 0.0}
         checkpoint = Checkpoint(run.trainer.step, run.trainer.tensors(), state)
         if run.request.sharded:
             save_shards(self.path / CHECKPOINTS, checkpoint, run.group)
@@ -182,7 +205,8 @@ class RunFolder:
             run.group.run_on_main(lambda: save_checkpoint(self.path / CHECKPOINTS, checkpoint))
 
     def drop_checkpoints(self) -> None:
-        drop(self.path / CHECKPOINTS)
+        """Keep only the last state of a finished run."""
+        drop_all_but_newest(self.path / CHECKPOINTS)
 
     def newest_step(self) -> int | None:
         return newest_step(self.path / CHECKPOINTS)

@@ -12,16 +12,18 @@ import numpy as np
 
 from clearhead.errors import UserError
 from clearhead.language_model import LanguageModel
+from clearhead.runs.extension import complete_request
 from clearhead.runs.plan import Plan
 from clearhead.runs.reports import Reports
 from clearhead.runs.request import TrainingRequest
-from clearhead.runs.run import Progress, Run
+from clearhead.runs.run import Progress, Run, with_time
 from clearhead.runs.run_folder import RunFolder, is_run, request_to_json
 from clearhead.runtime.process_group import ProcessGroup
 from clearhead.text.corpus import Document, measure
 
 SECONDS_PER_CHECKPOINT = 60.0
 SAMPLE_TOKENS = 40
+LAST_STATE = "the state to extend the run from"
 # The estimated time to save a model, used until one has been saved.
 SAVING, SAVED_PER_SECOND = 0.1, 3e8  # seconds, bytes
 
@@ -58,9 +60,10 @@ class SavedRun:
         cache: Path | None = None,
         group: ProcessGroup | None = None,
         began: float | None = None,
+        extend: bool = False,
         **keeping: Any,
     ) -> SavedRun | None:
-        """Start or resume a run. None if it is already finished.
+        """Start or resume a run. If it is finished, None, or with `extend` the run with the requested time added.
 
         `began` is the start of the clock, as in `Run`; a resumed run keeps its own.
         """
@@ -69,24 +72,37 @@ class SavedRun:
         folder = group.main_first(lambda: RunFolder(path, held=group.is_main))
         begun = is_run(path)
         try:
-            settings = group.run_on_main(lambda: _begun(folder, request, resume))
+            settings = group.run_on_main(lambda: _begun(folder, resume))
             if settings is None:
-                run = Run(texts, request, cache, group=group, began=began)
+                folder.resume = resume
+                run = Run(texts, with_time(request), cache, group=group, began=began)
                 group.run_on_main(lambda: folder.begin(run, command))
                 return cls(folder, run, command, **keeping)
+            request, changed = (
+                _complete(path, settings, request),
+                measure(texts)[0] != settings["text_sha256"],
+            )
             if settings.get("finished"):
-                folder.close()
-                return None
-            if measure(texts)[0] != settings["text_sha256"]:
+                if not (extend and group.run_on_main(lambda: _is_more(folder, settings, request, changed))):
+                    folder.close()
+                    return None
+                run = extend_run(
+                    folder, settings, texts, request, changed, cache=cache, group=group, began=began
+                )
+                group.run_on_main(lambda: folder.describe(run, command, finished=False))
+                return cls(folder, run, command, **keeping)
+            _check_same(path, settings["request"], request_to_json(request))
+            if changed:
                 raise UserError(
                     f"the text differs from the one that the run in {path} was started with: resume with that text, or "
                     "start a run in another folder with `out`"
                 )
             plan = Plan.from_json(settings["plan"])
             tokenizer = group.run_on_main(folder.tokenizer)
-            run = Run(texts, request, cache, plan=plan, tokenizer=tokenizer, group=group)
-            if tokenizer is None:
-                group.run_on_main(lambda: folder.save_tokenizer(run))
+            held_out = folder.find_held_out(tokenizer, group) if settings.get("text_changed") else None
+            run = Run(texts, request, cache, plan=plan, tokenizer=tokenizer, group=group, held_out=held_out)
+            run.earlier = settings.get("earlier", [])
+            group.run_on_main(lambda: folder.save_text(run))
             folder.restore(run)
             return cls(folder, run, settings.get("command", command), **keeping)
         except BaseException:
@@ -120,7 +136,8 @@ class SavedRun:
             if progress.validation is not None and self.run.is_best and step < progress.steps:
                 model = self.run.full_model()
                 self._write("the best model so far", lambda model=model: self._save_best(model))
-            if step in snapshot_steps(self.snapshots, progress.steps):
+            first = self.run.plan.recipe.first_step
+            if step - first in snapshot_steps(self.snapshots, progress.steps - first):
                 model = self.run.full_model()
                 self._write("a snapshot", lambda m=model, step=step: self.folder.save_snapshot(m, step))
             # After a return to an earlier step, a new checkpoint makes the later ones obsolete.
@@ -152,7 +169,12 @@ class SavedRun:
         self._try("a checkpoint", lambda: self.folder.save_checkpoint(self.run))
 
     def finish(self) -> None:
-        """The run is finished and its model saved: delete what was needed only for resuming."""
+        """The run is finished and its model saved: keep the last state, to extend it from, and delete what was needed
+        only for resuming.
+        """
+        self._try(LAST_STATE, lambda: self.folder.save_checkpoint(self.run, True))
+        if not self.run.group.is_main:
+            return
         if self.run.is_best:
             self.folder.drop_best()
         self.folder.describe(self.run, self.command, finished=True)
@@ -176,8 +198,52 @@ class SavedRun:
         except (OSError, UserError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
             if what not in self.failing:
-                self.run.notes.append(f"{what} could not be saved ({reason}); training continues")
+                rest = "" if what == LAST_STATE else "; training continues"
+                self.run.notes.append(f"{what} could not be saved ({reason}){rest}")
             self.failing.add(what)
+
+
+def extend_run(
+    folder: RunFolder,
+    settings: dict[str, Any],
+    texts: Sequence[Document],
+    request: TrainingRequest,
+    changed: bool,
+    **options: Any,
+) -> Run:
+    """The finished run with more steps ahead; `changed` says whether its text is another now."""
+    group, plan, done = options["group"], Plan.from_json(settings["plan"]), folder.newest_step()
+    if done is None:
+        raise UserError(
+            f"the run in {folder.path} has no checkpoint to extend it from: fine-tune its model instead, in another "
+            "folder, with `start`"
+        )
+    tokenizer, held_out = group.run_on_main(folder.tokenizer), None
+    if changed or settings.get("text_changed") or plan.share < 1:
+        held_out = folder.find_held_out(tokenizer, group)
+    inside = request.validation is None or isinstance(request.validation, float)
+    if changed and held_out is None and inside:
+        raise UserError(
+            f"the text differs from the one that the run in {folder.path} was trained on, which does not record what "
+            "it held out: extend it with that text"
+        )
+    run = Run(texts, request, plan=plan, tokenizer=tokenizer, held_out=held_out, extended_at=done, **options)
+    folder.restore(run)
+    before = settings.get("earlier", [])
+    steps = done - sum(each["steps"] for each in before)
+    run.earlier = [*before, {"steps": steps, "minutes": settings["request"]["minutes"]}]
+    if run.is_best:  # it is overwritten when the extension is saved
+        model = run.full_model()
+        group.run_on_main(lambda: folder.save_best(model))
+    if changed:
+        stays = (
+            "the tokenizer and the validation text stay" if held_out is not None else "the tokenizer stays"
+        )
+        run.notes.append(
+            f"the text has changed: {len(run.tokens):,} tokens to train on, {settings['tokens']:,} before; {stays}"
+            + (", and what was held out is not trained on" if held_out is not None else "")
+        )
+    return run
 
 
 def _check_keeping(checkpoint_every: Any = None, snapshots: Any = 0, **_: Any) -> None:
@@ -186,22 +252,50 @@ def _check_keeping(checkpoint_every: Any = None, snapshots: Any = 0, **_: Any) -
             raise UserError(f"{name} = {value!r}: expected an integer of at least {least}")
 
 
-def _begun(folder: RunFolder, request: TrainingRequest, resume: bool) -> dict[str, Any] | None:
-    """The settings of the run to resume, or None if a new one may start."""
+def _begun(folder: RunFolder, resume: bool) -> dict[str, Any] | None:
+    """The settings of the run to resume or extend, or None if a new one may start."""
     settings = folder.settings()
     if settings is None:
         return None
     if not resume:
         raise UserError(_occupied(folder.path, settings, folder.newest_step()))
-    _check_same(folder.path, settings["request"], request_to_json(request))
     if settings.get("finished"):
         folder.drop_checkpoints()  # in case deleting them was interrupted
+    folder.resume = bool(settings.get("resume"))
     return settings
+
+
+def _complete(path: Path, settings: dict[str, Any], request: TrainingRequest) -> TrainingRequest:
+    """The request, which for an extension names only what is new: the rest stays as it was."""
+    if not settings.get("finished") and not settings.get("earlier"):
+        return with_time(request)
+    saved = settings["request"]
+    request = complete_request(request, saved)
+    if request.minutes is None and request.steps is None and not settings.get("finished"):
+        request = replace(request, minutes=saved["minutes"], steps=saved["steps"])
+    now = request_to_json(request)
+    _check_same(path, saved, {name: now[name] for name in now if name not in ("minutes", "steps")})
+    return request
+
+
+def _is_more(folder: RunFolder, settings: dict[str, Any], request: TrainingRequest, changed: bool) -> bool:
+    """Whether the request asks to extend the finished run.
+
+    Not if the process that finished it was killed before it ended, or if the run was started with `resume` and the same
+    settings: repeating a command until it succeeds must not add to the run.
+    """
+    if (request.minutes is None and request.steps is None) or folder.left_locked:
+        return False
+    repeated = settings.get("resume") and not settings.get("earlier") and not changed
+    return not (repeated and settings["request"] == request_to_json(request))
 
 
 def _occupied(path: Path, settings: dict[str, Any], step: int | None) -> str:
     if settings.get("finished"):
-        return f"{path} already contains a finished run: choose another folder with `out`"
+        return (
+            f"{path} already contains a finished run: extend it with `resume` and `minutes` or `steps`, or choose "
+            "another folder with `out`"
+        )
     where = f" (at step {step})" if step is not None else ""
     return f"{path} contains an unfinished run{where}: continue it with `resume`, or choose another folder with `out`"
 

@@ -108,14 +108,14 @@ def plan_start(
     began = time.perf_counter()
     # The weights of the start model must not change.
     network = prepare(deepcopy(network), config, request.lora).to(device)
-    rows, learning, reading = _measure(request, network, context, tokens, left)
+    rows, learning, reading = measure_start(request, network, context, tokens, left)
     left -= time.perf_counter() - began
     schedule = Schedule.fit(left, learning * rows * context, reading, n_validation, context)
     recipe = _recipe(request, config, schedule.steps, rows, device)
     return Plan(config, recipe, seconds=left, context=context, **schedule.to_plan())
 
 
-def _measure(
+def measure_start(
     request: TrainingRequest, network: Learner, context: int, tokens: Tokens, left: float
 ) -> tuple[int, float, float]:
     """Windows per batch for about the best number of steps; seconds per token in training and in evaluation."""

@@ -66,7 +66,8 @@ def train_network(
     reports: Reports | None = None,
     **options: Any,
 ) -> Outcome | None:
-    """Start or resume the run in a folder, train and save it. None if it is already finished.
+    """Start or resume the run in a folder, train and save it. None if it is already finished, unless the option
+    `extend` adds the requested time to it.
 
     Without a folder, train a new run and save nothing.
     """
@@ -83,7 +84,7 @@ def train_network(
     if not is_run(folder) and group.is_main:
         check_free(folder)
     read = _read(texts, observer)
-    saved_run = SavedRun.open(folder, read, with_time(request), resume, group=group, **options)
+    saved_run = SavedRun.open(folder, read, request, resume, group=group, **options)
     if saved_run is None:
         return None
     with saved_run:
@@ -122,8 +123,8 @@ def _train_and_save(run: Run, saved_run: SavedRun | None, observer: Observer) ->
                 folder, error = save_somewhere(model, folder)
                 if error is None:
                     run.notes += draw_losses(folder)
-                if finished and error is None:
-                    saved_run.finish()
+            if finished and run.group.broadcast(error is None):
+                saved_run.finish()
     return Outcome(run, model, folder, finished, error, run.summary(best))
 
 
@@ -138,6 +139,7 @@ def train_ngram(
     reports: Reports | None = None,
     checkpoint_every: int | None = None,
     snapshots: int = 0,
+    extend: bool = False,  # noqa: ARG001
 ) -> CountingOutcome:
     """Train an n-gram model by counting, without training steps, and save it if there is a folder."""
     parallel = group is not None and group.world_size > 1
@@ -170,7 +172,8 @@ def train(
     """Train a model on your text: a file, a folder, a glob pattern, or several. With `out`, save the run
     there.
 
-    `resume` continues the run in that folder. `tensorboard`, and `wandb` with a project name, log every step.
+    `resume` continues the run in that folder; a finished one is extended by the given `minutes` or `steps`, with the
+    text as it is now. `tensorboard`, and `wandb` with a project name, log every step.
     Other settings are the fields of `TrainingRequest`: minutes or steps, kind of network, preset, blocks,
     heads, width, context, tokenizer, … With `start`, fine-tune that model: all its weights or, with `lora`,
     adapters of that rank, merged at the end. Notes (for example, that the text is short) are issued as warnings.
@@ -185,6 +188,7 @@ def train(
     group = ProcessGroup.join(pick_device(request.device))
     options: dict[str, Any] = {
         "resume": resume,
+        "extend": resume and not group.restarted,
         "group": group,
         "reports": Reports(tensorboard, wandb),
         "checkpoint_every": checkpoint_every,
@@ -211,7 +215,8 @@ class _Warner(Observer):
         _warn([message])
 
     def started(self, run: Run, reports: Reports) -> None:  # noqa: ARG002
-        _warn(run.plan.warnings(len(run.tokens)))
+        _warn(run.plan.warnings(len(run.tokens)) + run.notes)
+        run.notes.clear()
 
     def stepped(self, run: Run, progress: Progress) -> bool:  # noqa: ARG002
         _warn(run.notes)

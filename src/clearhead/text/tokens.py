@@ -1,6 +1,7 @@
 """Token arrays, possibly on disk in shards, and which of their tokens are targets."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -88,13 +89,10 @@ class Tokens:
         assert step == 1, f"tokens can be sliced in steps of 1 only, got {step}"
         start, stop = self._start + start, self._start + max(start, stop)
         out = np.empty(stop - start, dtype=np.int64)
-        shard = int(np.searchsorted(self._ends, start, side="right"))
-        at = start
-        while at < stop:
-            first = int(self._ends[shard]) - len(self._shards[shard])
-            until = min(stop, int(self._ends[shard]))
-            out[at - start : until - start] = self._shards[shard][at - first : until - first]
-            at, shard = until, shard + 1
+        at = 0
+        for part in self._slices(start, stop):
+            out[at : at + len(part)] = part
+            at += len(part)
         return out
 
     def part(self, start: int, stop: int | None = None) -> "Tokens":
@@ -109,6 +107,35 @@ class Tokens:
             separator=self._separator,
             starts=self._starts,
         )
+
+    def keep(self, spans: Sequence[tuple[int, int]]) -> "Tokens":
+        """Only these spans (start, stop), joined, without copying."""
+        shards: list[NDArray[Any]] = []
+        starts, length = [], 0
+        for start, stop in spans:
+            shards += self._slices(self._start + start, self._start + stop)
+            if self._starts is not None:
+                first, last = np.searchsorted(self._starts, (self._start + start, self._start + stop))
+                starts.append(self._starts[first:last] - self._start - start + length)
+            length += stop - start
+        targets = None if self._targets is None else self._targets.keep(spans)
+        places = None if self._starts is None else np.concatenate([np.empty(0, np.int64), *starts])
+        return Tokens(shards, 0, length, targets=targets, separator=self._separator, starts=places)
+
+    def _slices(self, start: int, stop: int) -> Iterator[NDArray[Any]]:
+        """The parts of the shards from `start` to `stop`, counted from the first shard."""
+        shard = int(np.searchsorted(self._ends, start, side="right"))
+        while start < stop:
+            first = int(self._ends[shard]) - len(self._shards[shard])
+            until = min(stop, int(self._ends[shard]))
+            yield self._shards[shard][start - first : until - first]
+            start, shard = until, shard + 1
+
+    def documents(self) -> list[tuple[int, int]]:
+        """The documents that `starts` tells apart, as spans (start, stop)."""
+        starts = np.empty(0, np.int64) if self._starts is None else self._starts - self._start
+        inner = starts[(starts > 0) & (starts < len(self))].tolist()
+        return list(pairwise([0, *inner, len(self)]))
 
     def split(self, fraction: float) -> tuple["Tokens", "Tokens"]:
         """All but the last `fraction` for training, and the rest for validation, without copying.

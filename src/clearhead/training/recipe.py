@@ -37,6 +37,7 @@ class Recipe:
     warmup: int = 20  # steps
     schedule: str = "linear"  # of the decay after warmup
     final_lr_scale: float = 0.0  # learning-rate multiplier at the end
+    first_step: int = 0  # steps done before the schedule starts, if the run is extended
     clip: float = 1.0  # gradient norm
     bfloat16: bool = False
     compiled: bool = False  # compile the blocks (CUDA only; takes several seconds once)
@@ -68,12 +69,13 @@ class Recipe:
 
     def lr_scale(self, step: int) -> float:
         """The learning-rate multiplier at a step: warmup, then decay to `final_lr_scale`."""
+        step, steps = step - self.first_step, self.steps - self.first_step
         if self.schedule == "linear":
             warm = min(1.0, (step + 1) / max(1, self.warmup))
-            return warm * (1 - (1 - self.final_lr_scale) * step / self.steps)
+            return warm * (1 - (1 - self.final_lr_scale) * step / steps)
         if step < self.warmup:
             return (step + 1) / (self.warmup + 1)
-        done = (step - self.warmup) / max(1, self.steps - self.warmup)
+        done = (step - self.warmup) / max(1, steps - self.warmup)
         return self.final_lr_scale + (1 - self.final_lr_scale) * (1 + math.cos(math.pi * done)) / 2
 
 

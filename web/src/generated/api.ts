@@ -2248,7 +2248,10 @@ export interface components {
              * @default 0
              */
             tokens: number;
-            /** Minutes */
+            /**
+             * Minutes
+             * @description Of a run limited by time, with those by which it was extended.
+             */
             minutes: number | null;
             /**
              * Kind

@@ -1,0 +1,72 @@
+"""Extend a finished run: more minutes or steps, with the schedule and, if the text has changed, the text anew."""
+
+from __future__ import annotations
+
+import time
+from copy import deepcopy
+from dataclasses import MISSING, fields, replace
+from typing import Any
+
+import torch
+
+from clearhead.networks import Learner
+from clearhead.runs.pace import Schedule
+from clearhead.runs.plan import Measure, Plan, regularize
+from clearhead.runs.request import TrainingRequest
+from clearhead.runs.start import measure_start, prepare
+from clearhead.text.tokens import Tokens
+
+# Not taken over from the run to extend: the device may be another, and the hash is computed again.
+OWN = ("minutes", "steps", "device", "start_sha256")
+
+
+def complete_request(request: TrainingRequest, saved: dict[str, Any]) -> TrainingRequest:
+    """The request, with the settings that it leaves open taken from those of the run in its folder."""
+    settings = vars(request) | {"start_sha256": ""}
+    for field in fields(request):
+        default = None if field.default is MISSING else field.default
+        if field.name in saved and field.name not in OWN and settings[field.name] == default:
+            settings[field.name] = saved[field.name]
+    if settings["start"] is not None and settings["optimizer"] is None:
+        settings["optimizer"] = saved.get("optimizer")
+    return TrainingRequest(**settings)
+
+
+def extend_plan(
+    request: TrainingRequest,
+    plan: Plan,
+    done: int,
+    tokens: Tokens,
+    n_validation: int,
+    device: torch.device,
+    left: float | None,
+    start: Learner | None,
+) -> Plan:
+    """The plan of a finished run with more steps: the schedule starts again after the steps done.
+
+    Model, batch and learning rate stay. `left` is the number of seconds left, `start` the model that was fine-tuned.
+    """
+    config, recipe, context, validated = plan.config, plan.recipe, plan.context, plan.validated
+    if left is None:
+        steps = request.steps or 0
+        plan = replace(plan, seconds=None, validations=min(steps, 5))
+    else:
+        began = time.perf_counter()
+        alike = replace(request, batch=recipe.batch_size)
+        if start is None:
+            measure = Measure.take(alike, config, tokens, device, left)
+            learning, reading = measure.seconds_per_token, measure.seconds_per_token_read
+        else:
+            network = prepare(deepcopy(start), config, request.lora).to(device)
+            _, learning, reading = measure_start(alike, network, context, tokens, left)
+        left -= time.perf_counter() - began
+        n_validated = n_validation if validated is None else min(n_validation, validated)
+        seconds_per_step = learning * recipe.batch_size * context
+        schedule = Schedule.fit(left, seconds_per_step, reading, n_validated, context)
+        steps = schedule.steps
+        plan = replace(plan, seconds=left, **schedule.to_plan())
+    warmup = min(100, max(1, steps // 20)) if recipe.name == "classic" else min(20, max(1, steps // 10))
+    recipe = replace(recipe, steps=done + steps, first_step=done, warmup=warmup)
+    if start is None:
+        config, recipe = regularize(request, config, recipe, tokens)
+    return replace(plan, config=config, recipe=recipe)
