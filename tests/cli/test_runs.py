@@ -118,3 +118,24 @@ def test_runs_are_compared_in_bits_per_byte(clearhead, story_file):
     heading, *_ = clearhead("runs").out.splitlines()
     assert "bits per byte" in heading
     assert "tokenizer" in heading
+
+
+def test_finished_run_is_extended(clearhead, story_file, tmp_path):
+    sizes = ["--blocks", 1, "--heads", 1, "--width", 32, "--context", 32, "--device", "cpu"]
+    assert clearhead("train", story_file, "--out", "runs/one", "--steps", 4, *sizes).code == 0
+    told = clearhead("train", story_file, "--out", "runs/one", "--resume")
+    assert "the run in runs/one is finished; to extend it, add --minutes or --steps; try: " in told.err
+    extended = clearhead(
+        "train", story_file, "--out", "runs/one", "--resume", "--steps", 3, "--device", "cpu"
+    )
+    assert extended.code == 0, extended.err
+    assert "7 steps (3 more) of " in extended.err
+    assert "extending the run after step 4\n" in extended.err
+    assert "step 7/7   loss " in extended.err
+    [run] = json.loads(clearhead("runs", "--json").out)["runs"]
+    assert (run["steps"], run["steps_planned"], run["finished"]) == (7, 7, True)
+    more = tmp_path / "more.txt"
+    more.write_text(story_file.read_text() + "\nAnna found a kite in the garden. It was red." * 9)
+    extended = clearhead("train", more, "--out", "runs/one", "--resume", "--steps", 3, "--device", "cpu")
+    assert "clearhead: the text has changed: " in extended.err
+    assert "step 10/10   loss " in extended.err

@@ -142,6 +142,21 @@ def test_training_takes_the_requested_minutes(model_folder, text, tmp_path, work
 
 
 @pytest.mark.parametrize(
+    ("seconds", "context", "rows", "rate"),
+    [(1e-3, 128, 2, 1e-3), (0.02, 128, 1, 1e-3), (0.04, 64, 1, 1e-3), (0.4, 64, 1, 3e-3)],
+)
+def test_few_steps_get_short_windows_and_a_high_rate(
+    seconds, context, rows, rate, talker, tmp_path, text, monkeypatch
+):
+    """In a minute, at so many seconds per token: 128 tokens are 23 steps at 0.02 s, and 64 are 23 at 0.04 s."""
+    monkeypatch.setattr("clearhead.runs.start.measure_start", lambda *_: (2, seconds, seconds / 3))
+    settings = request(talker, steps=None, minutes=1, context=None, batch=None, lora=2)
+    plan = Run(list(documents([text])), settings, tmp_path).plan
+    assert (plan.context, plan.recipe.batch_size, plan.recipe.learning_rate) == (context, rows, rate)
+    assert bool([word for word in plan.warnings(10**9, True) if "step" in word]) == (rate > 1e-3)
+
+
+@pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"width": 64}, "`width` applies to a new model"),

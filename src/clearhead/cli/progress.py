@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from textwrap import wrap
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -42,7 +43,7 @@ def show_plan(run: Run) -> None:
         "model": f"{_shape(config, request)}, "
         f"width {config.d_model}, context {config.n_context}: {config.n_parameter:,} parameters"
         + (f", {count_parameters(run.model.network):,} more in trainable adapters" if request.lora else ""),
-        "training": f"{_steps(recipe)} of {recipe.batch_size}×{run.plan.context} tokens "
+        "training": f"{_steps(recipe, request)} of {recipe.batch_size}×{run.plan.context} tokens "
         f"({_times(run.plan.epochs(n))} epochs), "
         f"{recipe.name} ({recipe.optimizer}, learning rate {recipe.main_rate:g}, "
         f"weight decay {recipe.weight_decay:g}), dropout {config.dropout:g}, seed {recipe.seed}",
@@ -50,15 +51,16 @@ def show_plan(run: Run) -> None:
         + (f", {run.group.world_size} processes" if run.group.world_size > 1 else "")
         + (f", done in about {clock(run.plan.seconds + run.seconds)}" if run.plan.seconds else ""),
     }
-    for name, row in rows.items():
-        err.print(f"{name:<10} {row}")
-    for word in run.plan.warnings(n):
-        err.print(f"{'note':<10} {word}")
+    notes = [("note", word) for word in run.plan.warnings(n, request.start is not None)]
+    for name, row in [*rows.items(), *notes]:
+        print_wrapped(f"{name:<10} ", row, " " * 11)
 
 
-def _steps(recipe: Recipe) -> str:
-    more = recipe.steps - recipe.first_step
-    return plural(recipe.steps, "step") + (f" ({more:,} more)" if recipe.first_step else "")
+def _steps(recipe: Recipe, request: TrainingRequest) -> str:
+    """The number of steps, which is an estimate if the time is given."""
+    about = "" if request.minutes is None else "about "
+    more = f" ({recipe.steps - recipe.first_step:,} more)" if recipe.first_step else ""
+    return f"{about}{plural(recipe.steps, 'step')}{more}"
 
 
 def _times(epochs: float) -> str:
@@ -107,9 +109,9 @@ class TerminalObserver(Observer):
     def stepped(self, run: Run, progress: Progress) -> bool:
         print_notes(run)
         self.validated = self.validated if progress.validation is None else progress
-        self.show(_describe(progress, self.validated), _is_plain_line(progress))
+        self.show(describe(progress, self.validated, run.request.minutes), _is_plain_line(progress))
         if progress.sample is not None:
-            err.print("  │ " + printable(" ".join(progress.sample.split())), style="dim")
+            print_wrapped("  │ ", printable(" ".join(progress.sample.split())), "  │ ", style="dim")
         return not run.group.any(bool(self.interrupted))
 
     def saving(self) -> None:
@@ -139,7 +141,8 @@ def watch(name: str, run: Run) -> None:
         for progress in run:
             print_notes(run)
             validated = validated if progress.validation is None else progress
-            show(f"{name:<12} {_describe(progress, validated)}", _is_plain_line(progress))
+            line = describe(progress, validated, run.request.minutes, err.width - 13)
+            show(f"{name:<12} {line}", _is_plain_line(progress))
     for word in run.summary():
         err.print(f"{name:<12} {word}")
 
@@ -150,17 +153,46 @@ def print_notes(run: Run) -> None:
         err.print(f"clearhead: {run.notes.pop(0)}")
 
 
-def _describe(progress: Progress, validated: Progress | None) -> str:
-    """One line of progress, with the last validation loss and its step."""
+def describe(
+    progress: Progress, validated: Progress | None, minutes: float | None, width: int | None = None
+) -> str:
+    """One line of progress, with the last validation loss and its step, shortened to fit the terminal.
+
+    A timed run shows the time instead of the number of steps, which changes with the speed.
+    """
     record = progress.record
     left = (progress.steps - record.step) * progress.seconds_per_step
-    validation = f"   validation {validated.validation:.4f}" if validated is not None else ""
-    if validated is not None and validated is not progress:
-        validation += f" at {validated.record.step:,}"
-    return (
-        f"step {record.step:,}/{progress.steps:,}   loss {progress.loss:.3f}{validation}"
-        f"   {progress.tokens_per_second:,.0f} tokens/s   {clock(left)} left"
-    )
+    loss, validation, at = f"loss {progress.loss:.3f}", "", ""
+    if validated is not None:
+        validation = f"validation {validated.validation:.4f}"
+        at = "" if validated is progress else f" at {validated.record.step:,}"
+    speed = f"{progress.tokens_per_second:,.0f} tokens/s"
+    if minutes is None:
+        step, time = f"step {record.step:,}/{progress.steps:,}", f"{clock(left)} left"
+        parts = [step, loss, validation + at, speed, time]
+        shorter = [step, loss, validation, time]
+    else:
+        time = f"{clock(progress.seconds)} of {clock(60 * minutes)}"
+        parts = [time, f"step {record.step:,}", loss, validation + at, speed]
+        shorter = [time, loss, validation]
+    width = width or err.width
+    lines = [
+        space.join(part for part in each if part)
+        for each, space in ((parts, "   "), (parts, "  "), (shorter, "   "), (shorter, "  "))
+    ]
+    return next((line for line in lines if len(line) <= width), lines[-1])
+
+
+def print_wrapped(first: str, text: str, rest: str, style: str | None = None) -> None:
+    """Print a line; on a terminal, broken between words, with `rest` before all lines but the first."""
+    if err.is_terminal:
+        lines = wrap(
+            text, max(20, err.width), initial_indent=first, subsequent_indent=rest, break_on_hyphens=False
+        )
+        text = "\n".join(lines or [first])
+    else:
+        text = first + text
+    err.print(text, style=style)
 
 
 def _is_plain_line(progress: Progress) -> bool:

@@ -245,10 +245,19 @@ def show_outcome(outcome: Outcome, json: bool = False) -> None:
         )
     for message in outcome.summary:
         err.print(message)
-    use = f"generate {folder}" if run.plan.config.causal else f'fill {folder} "Once ___ a time"'
-    err.print(f"saved to {folder}; try: clearhead {use}")
+    err.print(f"saved to {folder}; try: clearhead {_suggest_use(run, folder)}")
     if json:
         print_json({"out": str(folder), **_summary(run, training), "seconds": run.seconds})
+
+
+def _suggest_use(run: Run, folder: Path | None) -> str:
+    """A command to try the model with: to chat, if it was trained on conversations."""
+    if not run.plan.config.causal:
+        return f'fill {folder} "Once ___ a time"'
+    if not run.tokens.all_count:
+        return f"chat {folder}"
+    able = isinstance(run.tokenizer.config.get("chat_template"), str)
+    return f"generate {folder}" + (f", or clearhead chat {folder}" if able else "")
 
 
 def choose_folder(name: str, resume: bool) -> Path:

@@ -39,6 +39,9 @@ REGULARIZATION = ((8, 0.0, 0.1, 0.0), (16, 0.1, 0.1, 0.02), (40, 0.2, 0.4, 0.05)
 MAX_REGULARIZATION = (0.3, 0.4, 0.1)
 MOST_EPOCHS = REGULARIZATION[-1][0]  # beyond this, no regularization helps for long, and the user is warned
 
+FEW_TOKENS = 20_000  # of a text too short to learn a language from
+FEW_STEPS = 20  # fewer are worth a warning
+
 # Compiling takes about 15 seconds and halves the time of a step on CUDA. If only steps are
 # given, their time is not known in advance, but their amount of computation is.
 WORTH_COMPILING = 60.0  # seconds of training
@@ -76,18 +79,25 @@ class Plan:
         """The number of epochs over a text of this many tokens."""
         return _epochs(self.context, self.recipe, n_tokens)
 
-    def warnings(self, n_tokens: int) -> list[str]:
+    def warnings(self, n_tokens: int, fine_tuned: bool = False) -> list[str]:
         """Warnings about training this long on a text of this many tokens."""
         words, epochs = [], self.epochs(n_tokens)
+        steps = self.recipe.steps - self.recipe.first_step
+        if self.seconds is not None and steps < FEW_STEPS:
+            only = f"there is time for only about {steps} step{'' if steps == 1 else 's'}: train for longer"
+            words.append(only + (", or fine-tune adapters or a smaller model" if fine_tuned else ""))
         if self.share < 1:
             words.append(
                 f"there is not enough time to tokenize the whole text: only 1/{1 / self.share:.0f} of it is "
                 "used, sampled from all of it; train for more minutes to use more"
             )
         if epochs >= MOST_EPOCHS:
+            start = (
+                "; so would a pretrained model, fine-tuned on it: clearhead pull smollm2, then --from smollm2"
+            )
             words.append(
-                f"the text is short: {epochs:,.0f} epochs may overfit; "
-                "more text would help more than more time"
+                f"the text is short: {epochs:,.0f} epochs may overfit; more text would help more than more time"
+                + (start if n_tokens < FEW_TOKENS and not fine_tuned else "")
             )
         return words
 

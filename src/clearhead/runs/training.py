@@ -215,7 +215,7 @@ class _Warner(Observer):
         _warn([message])
 
     def started(self, run: Run, reports: Reports) -> None:  # noqa: ARG002
-        _warn(run.plan.warnings(len(run.tokens)) + run.notes)
+        _warn(run.plan.warnings(len(run.tokens), run.request.start is not None) + run.notes)
         run.notes.clear()
 
     def stepped(self, run: Run, progress: Progress) -> bool:  # noqa: ARG002
