@@ -232,7 +232,7 @@ def test_labs_show_results_and_tiny_head_is_editable(come):
 def test_lectures_work_without_a_server(come):
     guest = come(query="?view=lectures&stop=001.5")
     guest.page.get_by_role("spinbutton", name="Zeros").fill("3")
-    guest.page.get_by_role("spinbutton", name="Boost of the keys").fill("10")
+    guest.page.get_by_role("spinbutton", name="Key boost").fill("10")
     figure = guest.page.get_by_role("group", name="Figure")
     guest.expect(lambda: "0.99986" in figure.inner_text(), True)
     # The lab would have to be run with these settings.

@@ -246,7 +246,7 @@ def test_order_is_seen_only_with_positions(visitor, causal, positions):
     visitor.page.get_by_label("mask the future").set_checked(causal)
     visitor.page.get_by_label("add positions").set_checked(positions)
     lasts = []
-    for digits, name in (("01001", "in this order"), ("10001", "earlier tokens swapped")):
+    for digits, name in (("01001", "in this order"), ("10001", "with the first two tokens swapped")):
         weights, output = run_ordered(digits, causal, positions)
         sees(visitor, f"weights {name}", weights, 3)
         lasts.append(output[-1])
