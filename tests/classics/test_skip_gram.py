@@ -204,7 +204,7 @@ def test_closing_the_iterator_stops_the_threads(story_text, monkeypatch):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_nearest_neighbors_of_cat_are_animals(story_words, seed):
-    """Words in similar contexts get similar vectors: over eight seeds, no other word was in the top 15."""
+    """Words in similar contexts get similar vectors: with eight seeds, only animals were in the top 15."""
     vectors = learn(story_words, width=50, window=2, epochs=10, workers=1, seed=seed)
     nearest = [word for word, _ in vectors.nearest("cat", len(ANIMALS) - 1)]
     assert sorted(nearest) == sorted(set(ANIMALS) - {"cat"})

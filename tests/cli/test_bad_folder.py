@@ -1,4 +1,4 @@
-"""Models that cannot be saved: rejected before training, or saved elsewhere afterwards."""
+"""Models that cannot be saved: rejected before training, or saved elsewhere afterward."""
 
 import os
 import re

