@@ -104,7 +104,7 @@ def test_missing_network_access_is_reported_in_a_separate_process(refused, proce
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signal_leaves_nothing_behind(command, number, tree):
-    """Sent while pip waits for an index that never responds."""
+    """The signal is sent while pip waits for an index that never responds."""
     listening = socket.create_server(("127.0.0.1", 0))
     listening.settimeout(60)
     address = f"http://127.0.0.1:{listening.getsockname()[1]}/simple"

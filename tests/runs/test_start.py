@@ -218,7 +218,7 @@ def test_conversation_loss_counts_only_replies(talker, talks, tmp_path):
 
 
 def test_gradient_accumulation_matches_a_single_batch(talker, talks, tmp_path):
-    """Even though the micro-batches contain replies of different lengths."""
+    """The micro-batches contain replies of different lengths."""
     runs = []
     for accumulation in (1, 4):
         settings = request(talker, steps=1, accumulation=accumulation, context=64)

@@ -286,7 +286,7 @@ def test_loops_and_matrices_agree(visitor, kept):
     visitor.expect(readouts.count, 3)
     loops, matrices, ratio = (number(re.findall(r"[\d.e−]+", each)[0]) for each in readouts.all_inner_texts())
     assert min(loops, matrices) > 0
-    assert ratio == pytest.approx(loops / matrices, rel=0.2, abs=0.06)  # of rounded times
+    assert ratio == pytest.approx(loops / matrices, rel=0.2, abs=0.06)  # a ratio of rounded times
     fill(visitor, Words=10)
     visitor.expect(readouts.count, 0)  # the time was measured for a different number of words
 

@@ -36,7 +36,7 @@ def fits(visitor, height):
 
 
 def expect_question_of_terminal(page, stop):
-    """The same words and options, apart from formulas, which look different."""
+    """Check that the page asks what the terminal asks, apart from formulas, which look different."""
     (terminal,) = find_stops(stop)
     question, form = terminal.question, page.locator(".aside form")
     assert page.locator("#stop-title").inner_text().endswith(terminal.title)
