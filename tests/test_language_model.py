@@ -146,7 +146,7 @@ def test_result_has_ids_log_probabilities_and_finish_reason(model):
     assert isinstance(text, str)
     assert text.finish_reason in ("stop", "length")
     assert text == model.tokenizer.decode(text.ids) == model.generate("The", tokens=30, seed=5)
-    # Each is the model's own log-probability given the preceding tokens, whatever the temperature.
+    # Each is the model's own log-probability given the preceding tokens, at any temperature.
     ids = model.tokenizer.encode("The") + text.ids
     told = model.logits(ids[:-1]).log_softmax(-1)[2:]
     for row, drawn, log_probability in zip(told, text.sampled, text.log_probabilities, strict=True):

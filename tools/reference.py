@@ -1,6 +1,6 @@
-"""Generate the reference pages of the docs from `--help` texts and docstrings.
+"""Generate the docs' reference pages from `--help` texts and docstrings.
 
-Usage: python -m tools.reference docs/reference. `make docs` runs it before it builds the site.
+Usage: python -m tools.reference docs/reference. `make docs` runs this before building the site.
 """
 
 from __future__ import annotations

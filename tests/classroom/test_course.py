@@ -69,7 +69,7 @@ def test_full_folder_is_not_overwritten(tmp_path):
 @pytest.mark.parametrize(
     "name", ["../anna", "a/b", "", ".hidden", "a\nb", "x" * 65, "everyone", "anna ", "nul\0"]
 )
-def test_names_that_are_no_file_names_are_rejected(name):
+def test_names_that_cannot_be_file_names_are_rejected(name):
     with pytest.raises(UserError, match="cannot be used as a file name"):
         Course(1, (name,))
 
@@ -101,7 +101,7 @@ def test_damaged_class_json_is_one_error(text, tmp_path):
         read_course(tmp_path)
 
 
-def test_folder_that_is_no_class(tmp_path):
+def test_folder_that_is_not_a_class(tmp_path):
     with pytest.raises(UserError, match=r"has no class\.json"):
         read_course(tmp_path)
     with pytest.raises(UserError, match="no such folder"):

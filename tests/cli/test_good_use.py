@@ -205,7 +205,7 @@ def test_generate_respects_the_time_limit(clearhead, model_folder):
 
 
 def losses_by_hand(model, texts):
-    """The loss at every token of each text and at its end, window by window, each text alone."""
+    """Return the loss at every token of each text and at its end, computed window by window, text by text."""
     losses, T, end = [], model.config.n_context, model.tokenizer.end_id
     for text in texts:
         ids = [end, *model.tokenizer.encode(text), end]

@@ -131,7 +131,7 @@ def test_training_lab_counts_steps_on_a_terminal(command):
 
 @pytest.mark.slow
 def test_reader_closing_the_pipe_early_is_not_an_error(model_folder):
-    """Runs without forking, so that Python's own startup and shutdown are included."""
+    """The command runs without forking, so that Python's own startup and shutdown are included."""
     arguments = [sys.executable, "-m", "clearhead", "generate", model_folder, "The", "--tokens", "2000"]
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as writing:
         assert writing.stdout.read(5)

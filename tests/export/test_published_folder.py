@@ -124,7 +124,7 @@ def test_page_opens_on_the_head_chosen_for_the_first_text(come, host, model):
     found = find_head(model.inspect(TEXTS[0]))
     index = json.loads((host.root / PATH.strip("/") / INDEX_FILE).read_text(encoding="utf-8"))
     assert index["opening"] == {"block": found.block, "head": found.head, "row": found.row}
-    # Another place than where pages without one open.
+    # A head and a row other than those that a page opens on by default.
     guest = come()
     guest.page.route(
         f"**/{INDEX_FILE}",

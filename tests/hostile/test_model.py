@@ -63,7 +63,7 @@ def packed(value):
 
 
 def write(path, metadata, tensors):
-    """Write a valid file of these values and F32 tensors; a tensor given as a shape becomes a hole in the file."""
+    """Write a valid file with these values and F32 tensors; a tensor given as a shape becomes a hole in the file."""
     head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(metadata))
     for key, value in metadata.items():
         kind, data = packed(value)

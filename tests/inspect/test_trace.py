@@ -79,7 +79,7 @@ def inspect(network: Transformer, ids: torch.Tensor = IDS, **more: object) -> Tr
 
 
 class Reference:
-    """Return all sites by name, in float64, computed position by position where that is simplest."""
+    """All sites by name, in float64, computed position by position where that is simplest."""
 
     def __init__(self, network: Transformer, ids: torch.Tensor) -> None:
         self.c, self.T = network.config, len(ids)

@@ -1,4 +1,4 @@
-"""In a causal model a pronoun cannot know the adjective; in a bidirectional one it can encode its antecedent."""
+"""In a causal model, a pronoun's vector cannot depend on the adjective; in a bidirectional one, it can."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""The numbers of lecture 000, against a pass through the model in numpy and against arithmetic."""
+"""The numbers in lecture 000, checked against a forward pass in numpy and against arithmetic."""
 
 from functools import cache
 
@@ -116,7 +116,7 @@ def repetition(*ablated):
     return np.mean(losses), np.mean(found)
 
 
-def test_heads_have_roles_and_are_missed():
+def test_heads_have_roles_and_ablating_them_raises_the_loss():
     result = compute(7)
     table = result.parts[0]
     heads = [tuple(int(n) for n in row[0].replace(",", "").split()[1::2]) for row in table.values[1:]]
@@ -181,5 +181,5 @@ def test_induction_circuit_needs_both_heads():
     rows = compute(10).part("induction circuit").values
     for (weight, loss), ablated in zip(rows, ((), ((0, 0),), ((2, 1),), ((0, 0), (2, 1))), strict=True):
         assert (loss, weight) == pytest.approx(repetition(*ablated), rel=1e-3)
-    assert rows[1][0] < 0.2 * rows[0][0]  # without the previous-token head, it finds little
+    assert rows[1][0] < 0.2 * rows[0][0]  # without the previous-token head, the induction head finds little
     assert min(rows[1][1], rows[2][1]) > rows[0][1] + 1

@@ -1,4 +1,4 @@
-"""The numbers of lecture 001, against arithmetic in numpy and fractions."""
+"""The numbers in lecture 001, checked against arithmetic in numpy and fractions."""
 
 from fractions import Fraction
 
@@ -94,7 +94,7 @@ def test_long_sequences_need_longer_keys():
     assert np.exp(answer(5)) == pytest.approx(100)
 
 
-def test_matrix_may_stand_on_either_side():
+def test_matrix_may_be_on_either_side():
     findings = compute(6).findings
     k, q = embed("1")[0], embed("0")[0]
     assert findings.pop("k · q") == k @ q == 0

@@ -1,4 +1,4 @@
-"""Documents that are not plain text: what is read of them, and one-line errors."""
+"""Documents that are not plain text: which parts are read, and one-line errors."""
 
 import io
 import sys
@@ -177,7 +177,7 @@ def test_without_the_extra_the_error_names_it(tmp_path, monkeypatch):
     refused(tmp_path / "page.html", r"pip install 'clearhead\[documents\]'")
 
 
-def test_a_missing_part_of_the_extra_is_not_called_damage(tmp_path, monkeypatch):
+def test_missing_part_of_the_extra_is_not_reported_as_damage(tmp_path, monkeypatch):
     (tmp_path / "paper.pdf").write_bytes(make_pdf("A chicken."))
     monkeypatch.setitem(sys.modules, "pypdf", None)
     refused(tmp_path / "paper.pdf", r"needs pypdf, .*pip install 'clearhead\[documents\]'")

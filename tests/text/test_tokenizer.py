@@ -164,7 +164,7 @@ def test_a_token_is_found_by_its_text() -> None:
         BYTE.find("")
 
 
-def test_broken_folders_are_rejected(tmp_path: Path) -> None:
+def test_damaged_folders_are_rejected(tmp_path: Path) -> None:
     def refused(match: str) -> None:
         with pytest.raises(UserError, match=match) as caught:
             Tokenizer.load(tmp_path)

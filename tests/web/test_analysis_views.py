@@ -102,7 +102,7 @@ def test_top_site_is_selected_and_cleared_for_incomparable_texts(visitor, model)
 
 
 def test_largest_difference_opens_first(visitor):
-    """The head that the page opens on does not count as the reader's choice; another head does."""
+    """The head that the page opens on does not count as the reader's choice; any other head does."""
     opening = {"text": TEXT, "block": 1, "head": 1, "position": 2}
     visitor.page.route("**/api/opening", lambda route: route.fulfill(json=opening))
     visitor.open(model="gpt2")

@@ -130,7 +130,7 @@ def test_probes_find_the_first_digit_or_not(visitor, seed, steps, zeros):
     fill(visitor, Zeros=zeros, Training_steps=steps, Seed=seed)
     values = visitor.page.locator(".figure dd")
     probed = tiny_rnn.probe(seed, steps, zeros)
-    # Of 100 sequences, rounding may decide one or two.
+    # Rounding may decide one or two of the 100 sequences.
     wanted = pytest.approx(probed, abs=0.021)
     visitor.expect(lambda: [number(each) for each in values.all_inner_texts()], wanted)
     assert visitor.page.locator(".cells div").count() in range(min(zeros, 20), 42)

@@ -244,7 +244,7 @@ def plain_sentencepiece(text, tokens, types, scores, prefix=True):
 
 
 def sentencepiece_metadata(prefix=True):
-    """Like Llama 2's: <unk>, <s>, </s>, 256 bytes, then pieces with decreasing scores, then characters."""
+    """Metadata like Llama 2's: <unk>, <s>, </s>, 256 bytes, pieces with decreasing scores, then characters."""
     inner = tokenizers.Tokenizer(models.BPE())
     trainer = trainers.BpeTrainer(vocab_size=300, show_progress=False, max_token_length=8)
     words = [text.replace(" ", "▁") for text in TEXTS[:8]] * 3
