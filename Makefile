@@ -9,7 +9,7 @@ WEB := web/node_modules/.ready
 PAGE := src/clearhead/page/site/index.html
 PAGE_SOURCES := $(shell find web -type f -not -path 'web/node_modules/*' -not -path 'web/tests/*')
 NPM := $(shell command -v npm)
-PYTEST := $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder --durations=10
+PYTEST := $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder --durations=10 $(PYTEST_OPTIONS)
 
 export PYTHONDONTWRITEBYTECODE = # keep bytecode: tests start many processes
 
