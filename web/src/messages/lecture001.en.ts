@@ -60,7 +60,7 @@ export const STOPS_001: Record<string, StopProse> = {
       "The lecture heads this example with an identity for $W^K$ but computes with keys boosted by 10. It writes $W^O A E$; with rows as vectors, the product is $A V W^O$. Switch the division on: the scores fall from 10 to 7.07, and the weights become a little less sharp.",
   },
   "001.9": {
-    idea: "Two details make a language model of this. The mask keeps a token from attending to later ones, which it is supposed to predict. And because attention only sums over the tokens before, it does not know their order unless a position is added to each embedding, here $[\\sin i, \\cos i]$ as in the paper.",
+    idea: "Two details turn this into a language model. The mask keeps a token from attending to later ones, which it is supposed to predict. And because attention only sums over earlier tokens, it does not know their order unless a position is added to each embedding, here $[\\sin i, \\cos i]$ as in the paper.",
     notice:
       "Without positions, swapping the first two tokens does not change the output of the last one. Add positions, and it does. Remove the mask, and the upper triangle fills: tokens see their own future.",
     notes:
