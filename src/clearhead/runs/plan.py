@@ -137,7 +137,7 @@ def check_memory(
 
 
 def choose_tokenizer(request: TrainingRequest, n_bytes: int) -> tuple[str, int | None]:
-    """Bytes for a small text; otherwise BPE, with a vocabulary that grows with the text."""
+    """The tokenizer and vocabulary size: bytes for a small text, otherwise BPE with a size that grows with the text."""
     kind = request.tokenizer or ("byte" if request.vocab is None and n_bytes < 50_000 else "bpe")
     if kind != "bpe":
         return kind, request.vocab
