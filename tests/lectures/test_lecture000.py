@@ -174,7 +174,7 @@ def test_only_heads_move_information_between_streams():
     )
     logit = run(ids)["logits"][-1, encode(" was")[0]]
     assert result.findings["logit of “was”"] == pytest.approx(logit, rel=1e-4)
-    assert result.findings["sum of all contributions to it"] == pytest.approx(logit, rel=1e-4)
+    assert result.findings["sum of all contributions to the logit"] == pytest.approx(logit, rel=1e-4)
 
 
 def test_induction_circuit_needs_both_heads():

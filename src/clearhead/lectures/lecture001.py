@@ -55,7 +55,7 @@ LECTURE = Lecture(
             "Σ αi ei. With 3 in place of e, you can do it in your head.",
             numbers.keys_and_query,
             "In 0010, the 1 gets half the weight with base 3, so the result is [1/2, 1/2] and not the plain average "
-            "[3/4, 1/4]. In 0000 there is no 1 to find, and the result is [1, 0].",
+            "[3/4, 1/4]. In 0000, there is no 1 to find, and the result is [1, 0].",
             lambda: query_attention(numbers.ONES * math.log(3), embed("0110"), embed("0110"))[1][1].item(),
         ),
         LectureStop(
@@ -107,8 +107,8 @@ LECTURE = Lecture(
             "order unless a position is added to each embedding, here [sin i, cos i] as in the paper.",
             numbers.mask_and_position,
             "Without positions, swapping the first two tokens, 0110 and 1010, does not change the output of the last "
-            "one. With positions it changes by {change with mask, positions:.2g}. Without the mask, the upper triangle "
-            "fills: tokens see their own future.",
+            "one. With positions, it changes by {change with mask, positions:.2g}. Without the mask, the upper "
+            "triangle fills: tokens see their own future.",
             numbers.order_is_seen,
         ),
     ),

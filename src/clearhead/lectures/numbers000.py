@@ -337,7 +337,7 @@ def residual_stream() -> StopNumbers:
     findings: Findings = {
         "change at the last token": change_at_the_end(trace),
         "logit of “was”": trace.read("logits")[-1, trace.token_id(" was")].item(),
-        "sum of all contributions to it": parts_written.total,
+        "sum of all contributions to the logit": parts_written.total,
         "previous-token head": "block {}, head {}".format(*found["previous"]),
         "induction head": "block {}, head {}".format(*found["induction"]),
         "loss of uniform guessing": guessing_loss(),

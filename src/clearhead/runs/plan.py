@@ -82,7 +82,7 @@ class Plan:
         if self.share < 1:
             words.append(
                 f"there is not enough time to tokenize the whole text: only 1/{1 / self.share:.0f} of it is "
-                "used, sampled from all of it; train for more minutes to use more"
+                "used, sampled throughout; train for more minutes to use more"
             )
         if epochs >= MOST_EPOCHS:
             words.append(

@@ -160,7 +160,9 @@ def _split(
         raise UserError(message, "validation_empty")
     for part, what in ((training, "to train on"), (validation, "for validation")):
         if not holds_targets(part):
-            raise UserError(f"no reply is left {what}: provide more conversations, or another `validation`")
+            raise UserError(
+                f"no reply is left {what}: provide more conversations, or a different `validation`"
+            )
     return training, validation
 
 
