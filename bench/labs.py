@@ -50,7 +50,7 @@ def _pronoun(result: Result) -> bool:
         for each in both
     )
     guesses = all(each["accuracy at the pronoun"] <= 0.5 and each["difference"] == 0 for each in back)
-    return knows and guesses and all(each["accuracy at end"] >= 0.95 for each in back)
+    return knows and guesses and all(each["accuracy at the end"] >= 0.95 for each in back)
 
 
 def _senses(result: Result) -> bool:

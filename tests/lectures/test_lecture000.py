@@ -57,12 +57,12 @@ def test_simplest_attention_needs_no_matrices():
     result = compute(3)
     x = np.array([[1.0, 0], [0, 1], [1, 1]])
     alpha = softmax(np.where(np.tri(3, dtype=bool), x @ x.T, -np.inf))
-    assert values(result.part("weights, by hand")) == pytest.approx(alpha)
-    assert values(result.part("outputs, by hand")) == pytest.approx(alpha @ x)
+    assert values(result.part("weights, hand-chosen vectors")) == pytest.approx(alpha)
+    assert values(result.part("outputs, hand-chosen vectors")) == pytest.approx(alpha @ x)
     ids = [encode(f" {word}")[0] for word in ("chicken", "road", "it")]
     E = weights()["embedding.weight"][ids]
-    assert values(result.part("scores, embeddings of the model")) == pytest.approx(E @ E.T)
-    assert values(result.part("weights, embeddings of the model")).diagonal() == pytest.approx([1, 1, 1])
+    assert values(result.part("scores, embeddings from the model")) == pytest.approx(E @ E.T)
+    assert values(result.part("weights, embeddings from the model")).diagonal() == pytest.approx([1, 1, 1])
 
 
 X = np.array([[1.0, 0], [0, 1], [1, 1]])
@@ -174,7 +174,7 @@ def test_only_heads_move_information_between_streams():
     )
     logit = run(ids)["logits"][-1, encode(" was")[0]]
     assert result.findings["logit of “was”"] == pytest.approx(logit, rel=1e-4)
-    assert result.findings["sum of what all parts wrote towards it"] == pytest.approx(logit, rel=1e-4)
+    assert result.findings["sum of all contributions to the logit"] == pytest.approx(logit, rel=1e-4)
 
 
 def test_induction_circuit_needs_both_heads():

@@ -41,7 +41,7 @@ def test_sentences_are_products_of_conditional_probabilities():
     chances = softmax(run(ids)["logits"])[range(len(ids) - 1), ids[1:]]
     assert values(model)[:, 0] == pytest.approx(chances, rel=1e-3)
     assert values(model)[:, 1] == pytest.approx(chances.cumprod(), rel=1e-3)
-    assert result.findings["probability by the model"] == pytest.approx(chances.prod(), rel=1e-3)
+    assert result.findings["probability under the model"] == pytest.approx(chances.prod(), rel=1e-3)
 
 
 def test_rnn_and_attention_contextualize_the_same_vectors():
@@ -54,7 +54,7 @@ def test_rnn_and_attention_contextualize_the_same_vectors():
             states.append(state)
         mixed = softmax(np.where(np.tri(len(x), dtype=bool), x @ x.T, -np.inf)) @ x
         assert values(part) == pytest.approx(np.hstack((x, states, mixed)))
-    assert result.findings["distance of the two bats before"] == 0
+    assert result.findings["distance between the two vectors of bats before"] == 0
     assert result.findings["distance after the RNN"] > 0.1
     assert result.findings["distance after attention"] > 0.1
     assert answer(2) == 1  # e2' and e3'

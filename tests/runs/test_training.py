@@ -65,7 +65,7 @@ def test_warns_about_overfitting_before_and_after(kept, short_file, story_text, 
     before, after = (str(each.message) for each in told)
     assert before.startswith("the text is short: ")
     assert after.startswith("the validation loss rose from its minimum of")
-    assert after.endswith(f"the best one is saved in {out / 'best'}" if kept else "or on more text")
+    assert after.endswith(f"the best model is saved in {out / 'best'}" if kept else "or on more text")
     assert all(each.filename == __file__ for each in told)
     if kept:
         best, last = (clearhead.load(each, "cpu").evaluate(other).loss for each in (out / "best", out))

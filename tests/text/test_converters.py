@@ -117,7 +117,7 @@ def test_pdf_is_read(tmp_path):
 def test_pdf_without_text_and_encrypted_pdf_are_refused(tmp_path):
     path = tmp_path / "scan.pdf"
     path.write_bytes(make_pdf(""))
-    refused(path, "contains no text; if its pages are pictures")
+    refused(path, "contains no text; if its pages are images")
     path.write_bytes(make_pdf("secret", password="unknown"))
     refused(path, "scan.pdf is encrypted: save a copy without a password")
 

@@ -193,6 +193,6 @@ def test_damaged_folders_are_rejected(tmp_path: Path) -> None:
     config.write_text("[]")
     refused("expected an object")
     config.write_text('{"eos_token": "</s>"}')
-    refused("eos_token '</s>': expected a token of the vocabulary")
+    refused("eos_token '</s>': expected a token in the vocabulary")
     config.unlink()
     refused("no such file: .*tokenizer_config.json")

@@ -95,7 +95,7 @@ def find_antecedents(
         sample = story(SEED, number)
         try:
             text = _within_context(model, sample.text)
-        except UserError:  # the tokenizer does not know all characters of the stories
+        except UserError:  # the tokenizer does not know all characters in the stories
             continue
         pairs = _positions(model, text, [(each.span, each.antecedent) for each in sample.pronouns])
         trace = need_heads(model.inspect(text), "heads")
@@ -116,7 +116,7 @@ def _within_context(model: LanguageModel, text: str) -> str:
 
 
 def _positions(model: LanguageModel, text: str, pairs: list[tuple[Span, Span]]) -> list[tuple[int, int]]:
-    """The last-token positions of two spans of text, for the pairs that fit into the context."""
+    """The positions of the last tokens of the two spans in each pair, for the pairs that fit into the context."""
     ends = [0] * len(model.tokenizer.start_ids)
     for piece in model.tokenizer.pieces(model.tokenizer.encode(text)):
         ends.append((ends[-1] if ends else 0) + len(piece))

@@ -132,7 +132,7 @@ class Result:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Non-finite numbers become null."""
+        """The result as plain data; non-finite numbers become None."""
         plain: dict[str, Any] = finite(asdict(self))
         return plain
 

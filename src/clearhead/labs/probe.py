@@ -1,4 +1,4 @@
-"""Probes: can a linear classifier read something off a site better than chance?"""
+"""Probes: can a linear classifier predict a property from a site better than chance?"""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def probe(
     """Predict labels from a site by logistic regression, cross-validated, with a shuffled-label control.
 
     A label belongs to a text and one position in it (`at`: a position, a word, or one per text), or is a list
-    with a label per token; None means no label. A text is never in both the training and test part of a fold.
+    with a label per token; None means no label. A text is never in both the training and the test part of a fold.
     """
     require("probes", "a probe")
     from threadpoolctl import threadpool_limits

@@ -68,7 +68,7 @@ def describe_run(folder: Path) -> ListedRun:
 
 
 def planned_steps(settings: dict[str, Any], done: int) -> int:
-    """The number of steps of a run; for an unfinished timed run this is an estimate."""
+    """The number of steps of a run; for an unfinished timed run, this is an estimate."""
     if settings["finished"]:
         return done
     return max(done, int(settings["plan"]["recipe"]["steps"]))

@@ -86,7 +86,7 @@ class Plan:
         if self.share < 1:
             words.append(
                 f"there is not enough time to tokenize the whole text: only 1/{1 / self.share:.0f} of it is "
-                "used, sampled from all of it; train for more minutes to use more"
+                "used, sampled throughout; train for more minutes to use more"
             )
         if epochs >= MOST_EPOCHS:
             words.append(
@@ -141,7 +141,7 @@ def check_memory(
 
 
 def choose_tokenizer(request: TrainingRequest, n_bytes: int) -> tuple[str, int | None]:
-    """Bytes for a small text; otherwise BPE, with a vocabulary that grows with the text."""
+    """The tokenizer and vocabulary size: bytes for a small text, otherwise BPE with a size that grows with the text."""
     kind = request.tokenizer or ("byte" if request.vocab is None and n_bytes < 50_000 else "bpe")
     if kind != "bpe":
         return kind, request.vocab

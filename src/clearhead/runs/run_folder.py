@@ -48,7 +48,7 @@ from clearhead.text.tokenizer import Tokenizer
 
 RUN, METRICS, CHECKPOINTS, BEST = "run.json", "metrics.jsonl", "checkpoints", "best"
 FORMAT = 1
-LOOKED_AT = 0.3  # seconds to wait for the lock, since listing runs briefly takes it to test it
+LOOKED_AT = 0.3  # seconds to wait for the lock, which listing runs takes briefly to test it
 TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
 PACKAGES = ("clearhead", "torch", "numpy", "tokenizers", "safetensors")
 
@@ -78,7 +78,7 @@ class RunFolder:
     def close(self) -> None:
         if not self.held:
             return
-        # Delete it before releasing: otherwise another process could lock it in between and lose its lock file.
+        # Delete the file before releasing the lock: otherwise another process could lock it in between and lose it.
         with suppress(PermissionError):  # Windows cannot delete open files
             (self.path / ".lock").unlink(missing_ok=True)
         self.lock.release()
@@ -108,9 +108,7 @@ class RunFolder:
         return settings
 
     def begin(self, run: Run, command: Sequence[str]) -> None:
-        """Write the description of the run before its first step; run.json first, which marks the folder as a
-        run.
-        """
+        """Write the description of the run before its first step, starting with run.json, which marks the folder."""
         with disk_errors(self.path, "the run was not started"):
             self.describe(run, command, finished=False)
             self.save_tokenizer(run)
@@ -119,7 +117,7 @@ class RunFolder:
         run.tokenizer.save(self.path, model_max_length=run.plan.config.n_context)
 
     def tokenizer(self) -> Tokenizer | None:
-        """None if the run was interrupted before saving it: the same text yields the same tokenizer."""
+        """The saved tokenizer; None if the run was interrupted before saving it: the text yields the same one again."""
         whole = all((self.path / name).exists() for name in TOKENIZER)
         return Tokenizer.load(self.path) if whole else None
 
@@ -170,9 +168,7 @@ class RunFolder:
         return read_checkpoint(path)
 
     def save_checkpoint(self, run: Run) -> None:
-        """Save a checkpoint, with the step of the good state and the length to which resuming truncates the
-        metrics.
-        """
+        """Save a checkpoint, with the step of the good state and the size to which resuming truncates the metrics."""
         metrics_bytes = run.group.run_on_main(self._settle_metrics)
         state = {**run.state(), "good": run.good.step, "metrics_bytes": metrics_bytes}
         checkpoint = Checkpoint(run.trainer.step, run.trainer.tensors(), state)
@@ -272,7 +268,7 @@ def request_to_json(request: TrainingRequest) -> dict[str, Any]:
 
 
 def _version(package: str) -> str | None:
-    """None for clearhead itself when run from the sources."""
+    """The version of a package; None for clearhead itself when it is run from a source tree."""
     try:
         return version(package)
     except PackageNotFoundError:

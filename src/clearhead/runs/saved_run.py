@@ -60,7 +60,7 @@ class SavedRun:
         began: float | None = None,
         **keeping: Any,
     ) -> SavedRun | None:
-        """Start or resume a run. None if it is already finished.
+        """Start or resume a run; return None if it is already finished.
 
         `began` is the start of the clock, as in `Run`; a resumed run keeps its own.
         """
@@ -152,7 +152,7 @@ class SavedRun:
         self._try("a checkpoint", lambda: self.folder.save_checkpoint(self.run))
 
     def finish(self) -> None:
-        """The run is finished and its model saved: delete what was needed only for resuming."""
+        """Mark the run as finished after its model is saved, and delete what was needed only for resuming."""
         if self.run.is_best:
             self.folder.drop_best()
         self.folder.describe(self.run, self.command, finished=True)
@@ -211,4 +211,4 @@ def _check_same(path: Path, before: dict[str, Any], now: dict[str, Any]) -> None
     changed = [name for name in now if before.get(name) != now[name]]
     if changed:
         shown = ", ".join(f"`{name}` was {before.get(name)!r} and is {now[name]!r}" for name in changed)
-        raise UserError(f"the run in {path} was started with other settings ({shown}): resume with those")
+        raise UserError(f"the run in {path} was started with different settings ({shown}): resume with those")

@@ -66,7 +66,7 @@ def train_network(
     reports: Reports | None = None,
     **options: Any,
 ) -> Outcome | None:
-    """Start or resume the run in a folder, train and save it. None if it is already finished.
+    """Start or resume the run in a folder, train and save it. Return None if it is already finished.
 
     Without a folder, train a new run and save nothing.
     """
@@ -167,13 +167,13 @@ def train(
     wandb: str | None = None,
     **settings: Any,
 ) -> LanguageModel:
-    """Train a model on your text: a file, a folder, a glob pattern, or several. With `out`, save the run
-    there.
+    """Train a model on your text: a file, a folder, a glob pattern, or several.
 
-    `resume` continues the run in that folder. `tensorboard`, and `wandb` with a project name, log every step.
-    Other settings are the fields of `TrainingRequest`: minutes or steps, kind of network, preset, blocks,
-    heads, width, context, tokenizer, … With `start`, fine-tune that model: all its weights or, with `lora`,
-    adapters of that rank, merged at the end. Notes (for example, that the text is short) are issued as warnings.
+    With `out`, save the run in that folder; `resume` continues the run there. `tensorboard`, and `wandb` with a
+    project name, log every step. Other settings are the fields of `TrainingRequest`: minutes or steps, kind of
+    network, preset, blocks, heads, width, context, tokenizer, … With `start`, fine-tune that model: all its weights
+    or, with `lora`, adapters of that rank, merged at the end. Notes (for example, that the text is short) are issued
+    as warnings.
     """
     if not isinstance(sources, str | Path | Sequence):
         raise UserError(

@@ -295,7 +295,7 @@ export interface paths {
         put?: never;
         /**
          * Attribute
-         * @description Return each component's contribution to a token's logit or to the difference of two, or to a part of it.
+         * @description Return each component's contribution to a token's logit, to the difference of two, or to a part of either.
          */
         post: operations["attribute_api_attribute_post"];
         delete?: never;
