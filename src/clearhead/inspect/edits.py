@@ -181,7 +181,7 @@ def _columns(edit: Edit, site: Site, tensor: Tensor, start: int) -> Tensor:
 
 
 def _checked(site: Site, value: Any) -> Any:
-    """Return the value as a number, tensor, function or trace, or raise."""
+    """Return the value as a number, tensor, function or trace, or raise UserError."""
     if isinstance(value, Tensor | PatchSource):
         pass
     elif isinstance(value, numbers.Real):
