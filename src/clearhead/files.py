@@ -55,7 +55,7 @@ def write_json(path: Path, document: Any) -> None:
 
 
 def inside(folder: Path, name: str) -> Path:
-    """Return the path of a file in a folder; raise UserError if its name is a path, or a link that leads elsewhere."""
+    """Return the path of a file in a folder; raise UserError for a name with a path, or a link that leads elsewhere."""
     if Path(name).name != name or "\\" in name or not name.isprintable() or len(name) > LONGEST_NAME:
         raise UserError(f"{folder} refers to the file {name[:80]!r}: expected a file name without a path")
     path, home = folder / name, folder.resolve()

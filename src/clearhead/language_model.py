@@ -337,7 +337,7 @@ class LanguageModel:
         documents.
 
         A path, or the name of an existing file, is read. Documents do not see each other: each has the loss that
-        it has on its own. For a model with a chat template, .jsonl files are conversations rendered with it, and
+        it has on its own. For a model with a chat template, .jsonl files are conversations, rendered with it, and
         the loss is that of the assistant's replies. For a bidirectional model, it is the loss on masked tokens,
         whose choice depends only on the window's tokens. `report(done, total)` receives token counts.
         """

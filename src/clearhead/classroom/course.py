@@ -66,7 +66,7 @@ def _draw(exercises: tuple[Exercise, ...], seed: int, name: str) -> tuple[Varian
 
 
 def read_students(path: Path) -> tuple[str, ...]:
-    """Read one student per line, from the first column of a CSV file; skip empty lines and lines that start with #."""
+    """Read one student per line (in a CSV file, the first column); skip empty lines and lines that start with #."""
     text = read_own_text(path, "a text file with one student per line").removeprefix("\ufeff")
     lines = [line.split(",")[0].split(";")[0].strip().strip('"') for line in text.splitlines()]
     students = tuple(line for line in lines if line and not line.startswith("#"))

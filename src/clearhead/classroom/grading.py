@@ -163,7 +163,7 @@ def grade_exercise(process: SubmissionProcess, variant: Variant, cells: Sequence
     """Run the cells of an exercise, and compare what they define with the solution."""
     exercise = variant.exercise
     if not cells:
-        return _grade(variant, "missing", "missing: the notebook has no cell for it")
+        return _grade(variant, "missing", "missing: the notebook has no cell for this exercise")
     error = _run_cells(process, [variant.data_code(), *cells])
     try:
         if exercise.is_function:

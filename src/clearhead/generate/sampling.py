@@ -71,7 +71,7 @@ OPTIONS = {
         Option(
             "temperature",
             0.8,
-            "Divide the logits by this number; 0 is greedy decoding; values above 1 are more random.",
+            "Divide the logits by this number; 0 is greedy decoding, and values above 1 are more random.",
             minimum=0,
             maximum=100,
         ),

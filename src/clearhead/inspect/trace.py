@@ -87,9 +87,7 @@ class Trace(ResidualTrace):
         Both models must have the same sites.
         """
         if not isinstance(other, Trace):
-            raise UserError(
-                f"cannot compare with an object of type {type(other).__name__}: expected another trace"
-            )
+            raise UserError(f"cannot compare with an object of type {type(other).__name__}: expected a trace")
         for trace in (self, other):
             trace.check_single()
         if self.sites() != other.sites():

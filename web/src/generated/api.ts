@@ -886,7 +886,7 @@ export interface components {
             stream_options?: components["schemas"]["StreamOptions"] | null;
             /**
              * Temperature
-             * @description Divide the logits by this number; 0 is greedy decoding; values above 1 are more random.
+             * @description Divide the logits by this number; 0 is greedy decoding, and values above 1 are more random.
              * @default 1
              */
             temperature?: number | null;
@@ -1115,7 +1115,7 @@ export interface components {
             stream_options?: components["schemas"]["StreamOptions"] | null;
             /**
              * Temperature
-             * @description Divide the logits by this number; 0 is greedy decoding; values above 1 are more random.
+             * @description Divide the logits by this number; 0 is greedy decoding, and values above 1 are more random.
              * @default 1
              */
             temperature?: number | null;

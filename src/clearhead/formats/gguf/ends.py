@@ -20,7 +20,7 @@ def read_ends(metadata: Mapping[str, Any], added: Mapping[str, int], n_token: in
         if i is not None and (type(i) is not int or not 0 <= i < n_token):
             raise UserError(
                 f"the GGUF file's {key} is {str(i)[:40]}, expected a token id below {n_token}; "
-                "convert the model again, or use another"
+                "convert the model again, or use a different one"
             )
         ends += [] if i is None else [i]
     return ends + [added[name] for name in NAMES if name in added]

@@ -376,7 +376,9 @@ def _filler(i: int) -> str:
 
 
 def _refuse(name: str, found: str) -> NoReturn:
-    raise UserError(f"the GGUF file's tokenizer.ggml.{name} {found}; convert the model again, or use another")
+    raise UserError(
+        f"the GGUF file's tokenizer.ggml.{name} {found}; convert the model again, or use a different one"
+    )
 
 
 def _cannot_write(reason: str) -> NoReturn:
