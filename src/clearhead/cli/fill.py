@@ -26,7 +26,7 @@ def fill(
     device: str = DEVICE,
     json: bool = typer.Option(False, "--json", help="Print the candidates and their probabilities as JSON."),
 ) -> None:
-    """Fill in the blanks of a text: show the most likely tokens for each blank.
+    """Fill in the blanks of a text with the most likely tokens.
 
     \b
     For example:

@@ -47,7 +47,7 @@ def race(
     json: bool = JSON,
     csv: bool = CSV,
 ) -> None:
-    """Race an n-gram model, an LSTM and a transformer on the same text.
+    """Race an n-gram model, an LSTM and a transformer on one text.
 
     All train for the same time with the same tokenizer and are evaluated on the end of the text. Nothing is
     saved; to keep a model, use clearhead train --kind.
