@@ -15,7 +15,7 @@ from clearhead.model.transformer import Transformer
 
 KINDS = ("transformer", *get_args(CellKind), "ngram")
 
-# Networks trained by gradient descent; and all networks, including the n-gram model, which counts.
+# Networks trained by gradient descent, and all networks, including the n-gram model, which counts instead.
 LearnerConfig = Config | RecurrentConfig
 Learner = Transformer | Recurrent
 AnyConfig = LearnerConfig | NGramConfig

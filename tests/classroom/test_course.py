@@ -116,6 +116,6 @@ def test_part_of_a_class_leads_to_its_folder(tmp_path):
     (tmp_path / "submissions" / "anna.ipynb").write_text("{}")
     (tmp_path / "class.json").write_text("{}")
     for part in (tmp_path / "submissions", tmp_path / "submissions" / "anna.ipynb"):
-        with pytest.raises(UserError, match="is part of a class: name its folder") as error:
+        with pytest.raises(UserError, match="is part of a class: name the folder of the class") as error:
             read_course(part)
         assert str(error.value).endswith(str(tmp_path))

@@ -196,7 +196,7 @@ def test_generate_past_the_context_prints_a_warning(clearhead, model_folder, mod
     result = clearhead("generate", model_folder, "The", "--tokens", 120, "--shift", "--seed", 2)
     assert result.out == "The" + model.generate("The", tokens=120, shift=True, seed=2) + "\n"
     assert result.err.count("\n") == 1
-    assert "after 64 tokens the older half of the context is dropped: an approximation" in result.err
+    assert "after 64 tokens, the older half of the context is dropped: an approximation" in result.err
 
 
 def test_generate_respects_the_time_limit(clearhead, model_folder):

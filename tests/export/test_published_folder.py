@@ -354,7 +354,7 @@ def test_every_lab_is_published_with_the_model_it_inspects(model, tmp_path, monk
     assert [each["lab"] for each in saved["results"]] == list(LABS)
     count = len(LABS)
     for number, name in enumerate(LABS, 1):
-        trains = ", which trains" if LABS[name].long else ""
+        trains = ", which trains a model" if LABS[name].long else ""
         assert f"lab {number} of {count}: running {name}{trains} …" in told
     # The page would name the published model as the inspected one.
     assert all(each["model"] is None for each in saved["labs"])

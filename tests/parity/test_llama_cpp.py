@@ -172,7 +172,11 @@ def test_bpe_tokenizer_is_exported(tmp_path):
 @pytest.mark.parametrize(
     ("config", "kind", "message"),
     [
-        (preset("lecture", **SIZES), "byte", "gelu_tanh in the feed-forward, this model uses relu"),
+        (
+            preset("lecture", **SIZES),
+            "byte",
+            "gelu_tanh in the feed-forward network, but this model uses relu",
+        ),
         (
             preset("modern", **SIZES, causal=False),
             "byte",

@@ -97,7 +97,7 @@ Write one attention head of the model `stories`: **project** into query, key and
 **sum** the values.
 
 `one_head(x, W_Q, b_Q, W_K, b_K, W_V, b_V)` takes the head's input, one row per token, and returns one row of
-the mixed values per token (before $W^O$). The test below runs it with the weights of head `head_number` of
+mixed values per token (before $W^O$). The test below runs it with the weights of head `head_number` in
 block `head_block`, and compares the result with what the model computed for `head_text`.""",
     asks="one_head",
     draw=_head_of_a_sentence,
@@ -191,8 +191,8 @@ The two prompts below differ in one word. Patch one vector of the residual strea
 clean run, and see whether the prediction changes.
 
 `patched_probability(clean, other, block, position)` takes two texts. It returns the probability of **the token
-that the model predicts for `other`** (the likeliest one) in a run of `clean` in which the input of the block at
-that position, and there only, comes from the run of `other`. `trace.edit({…: ch.Edit(…, at=[…])})` does the
+that the model predicts for `other`** (the likeliest one) in a run of `clean` in which only the input of the
+block at that position comes from the run of `other`. `trace.edit({…: ch.Edit(…, at=[…])})` does the
 patching.""",
     asks="patched_probability",
     draw=_two_prompts,

@@ -31,12 +31,12 @@ def read_argument(text: str) -> str:
 
 
 def print_text(text: str) -> None:
-    """Print text unbuffered: rich would replace tabs. To a terminal, control characters are escaped."""
+    """Print text unbuffered, and without rich, which would replace tabs. Escape control characters on a terminal."""
     print(printable(text) if sys.stdout.isatty() else text, end="", flush=True)
 
 
 def printable(text: str) -> str:
-    """The text with control characters, which a terminal would obey, as escapes; newlines and tabs stay."""
+    """The text with control characters, which a terminal would obey, escaped; newlines and tabs are kept."""
     return CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 

@@ -1,4 +1,4 @@
-"""Progress of a run on stderr: a live line on a terminal, plain lines elsewhere; Ctrl-C stops it."""
+"""Progress of a run on stderr: a live line on a terminal, plain lines elsewhere; Ctrl-C stops the run."""
 
 from __future__ import annotations
 

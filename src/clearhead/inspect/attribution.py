@@ -26,7 +26,7 @@ EDITS = "edits"  # the part contributed by edits
 
 @dataclass(frozen=True)
 class Attribution:
-    """The contributions of all components to a logit, or to the difference of two; they sum to it."""
+    """The contributions of all components to a logit, or to the difference between two logits, which they sum to."""
 
     names: list[str]
     values: Tensor  # N
@@ -85,7 +85,7 @@ def attribute_logit(
 
 
 def logit_direction(trace: ResidualTrace, token: int, against: int | None) -> Tensor:
-    """Return the direction whose dot product with the normalized stream is a logit, or the difference of two: C."""
+    """Return the direction whose dot product with the normalized stream is a logit or a difference of logits: C."""
     weight = trace.network.unembedding.weight
     return weight[token] if against is None else weight[token] - weight[against]
 
@@ -106,7 +106,7 @@ def logit_name(trace: ResidualTrace, token: int, position: int, against: int | N
 def attribute_score(
     trace: ResidualTrace, block: int, head: int, query_position: int, key_position: int
 ) -> ScoreAttribution:
-    """Decompose a head's score between two positions by what each component wrote before its block."""
+    """Decompose a head's score between two positions by what each component wrote before the head's block."""
     module = trace.network.blocks[block]
     assert isinstance(module, Block)
     attention = module.attention

@@ -92,7 +92,7 @@ class BaseTrace(ABC):
         """Return the cosines between the occurrences of a word here and, if given, in another trace: S N M.
 
         The stages S are the static vector (the embedding), the contextual vector at the input of each block,
-        and the one at the end; in a recurrent network, the static vector and the state of each block. Static
+        and the final vector; in a recurrent network, the static vector and the state of each block. Static
         vectors of one word are all equal; contextual ones differ between its senses.
         """
         other = self if other is None else other

@@ -13,7 +13,7 @@ from clearhead.inspect.residual_trace import ResidualTrace
 
 
 class Lens:
-    """`lens[k]` has the logits after block k: T V. The last are the model's own logits."""
+    """`lens[k]` returns the logits after block k: T V. The last are the model's own logits."""
 
     def __init__(self, trace: ResidualTrace) -> None:
         self.trace = trace

@@ -146,7 +146,7 @@ class StateTrace(BaseTrace):
 
     @torch.no_grad()
     def verify(self) -> float:
-        """Return the largest relative error ‖difference‖/‖value‖ of the formulas against the network."""
+        """Return the largest relative error ‖difference‖/‖value‖ of the formulas, compared with the network."""
         errors = []
         for i in range(self.config.n_block):
             gates = self._gates(i)
@@ -171,7 +171,7 @@ AnyTrace = Trace | StateTrace
 
 
 def need_heads(trace: AnyTrace, what: str) -> Trace:
-    """Return the trace of a transformer; for another network, raise an error saying that `what` needs one."""
+    """Return the trace of a transformer; for a different network, raise an error that names `what`."""
     if not isinstance(trace, Trace):
         raise UserError(_lacking(what, trace.config))
     return trace
