@@ -86,7 +86,7 @@ class AttributeRequest(TextRequest):
     )
     heads: Annotated[int, Field(ge=0, le=64)] = Field(
         12,
-        description="How many of the heads that contribute most to break down by token.",
+        description="How many heads to break down by token, starting with the largest contributions.",
     )
 
 

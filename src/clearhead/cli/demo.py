@@ -185,9 +185,7 @@ def _show_head(model: LanguageModel) -> None:
     if found.role == "antecedent":
         row = weights[found.row]
         pronoun, noun = (trace.tokens[i].strip() for i in (found.row, int(row.argmax())))
-        out.print(
-            f"“{pronoun}” attends most to “{noun}”; it puts {share} of its attention on its antecedent."
-        )
+        out.print(f"“{pronoun}” attends most to “{noun}”; {share} of its attention is on the antecedent.")
     elif found.role == "induction":
         out.print(
             f"A repeated token puts {share} of its attention on the token that followed its previous occurrence."

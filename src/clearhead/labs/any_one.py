@@ -26,7 +26,7 @@ LENGTHS = (5, 10, 20, 35, 50, 75, 101, 150, 200)  # test lengths
 BACK = (1, 2, 5, 10, 20, 50, 75, 100)  # distance of the 1 from the last digit
 KINDS = ("n-gram", "Elman", "LSTM", "attention")
 RATE = 0.003
-KNOWN = 4  # digits that the n-gram of order 5 can see
+KNOWN = 4  # digits that the n-gram model of order 5 can see
 
 Predict = Callable[[Tensor], Tensor]  # B T digits to B answers
 

@@ -199,7 +199,7 @@ class RunFolder:
         lines = "".join(self.unwritten).encode()
         with (self.path / METRICS).open("ab", buffering=0) as file:
             before = file.tell()
-            # On a full disk, only a part may be written, which only the returned length shows.
+            # On a full disk, the write may be partial; the returned length shows it.
             if file.write(lines) != len(lines):
                 file.truncate(before)
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

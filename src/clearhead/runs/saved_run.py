@@ -97,7 +97,7 @@ class SavedRun:
         return self
 
     def __exit__(self, error: object, *_: object) -> None:
-        stepped = self.run.trainer.step or self.run.retreats  # it may have returned to the very beginning
+        stepped = self.run.trainer.step or self.run.retreats  # the run may have gone back to step 0
         try:
             self.run.notes += self.reports.close(failed=error is not None)
         finally:

@@ -805,7 +805,7 @@ export interface components {
             through?: components["schemas"]["Hop"][];
             /**
              * Heads
-             * @description How many of the heads that contribute most to break down by token.
+             * @description How many heads to break down by token, starting with the largest contributions.
              * @default 12
              */
             heads?: number;

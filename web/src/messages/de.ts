@@ -347,7 +347,7 @@ export const de: Messages = {
     resumeName: (run) => `${run} fortsetzen`,
     loss: "Verlust in Nats je Token. Blasse Linie: Training; dünne Linie: Training, geglättet; dicke Linie mit Punkten: Validierung.",
     lossBuiltIn:
-      "Der Trainingsverlust des eingebauten Modells ist höher, weil nur sein Trainingstext auch Listen zufälliger Wörter enthält.",
+      "Der Trainingsverlust des eingebauten Modells ist höher als sein Validierungsverlust, weil nur der Trainingstext auch Listen zufälliger Wörter enthält.",
     lossLabel: (spoken) => `Verlust je Schritt: ${spoken}`,
     spoken: (run, step, loss, validation) =>
       `${run}, Schritt ${step}: Training ${loss}, Validierung ${validation}`,

@@ -328,7 +328,7 @@ export const en = {
     resumeName: (run: string) => `Resume ${run}`,
     loss: "Loss in nats per token. Pale line: training; thin line: training, smoothed; bold line with dots: validation.",
     lossBuiltIn:
-      "The built-in model's training loss is higher because only its training text contains lists of random words.",
+      "The built-in model's training loss is higher than its validation loss, because lists of random words occur only in the training text.",
     lossLabel: (spoken: string) => `Loss by step: ${spoken}`,
     spoken: (run: string, step: number, loss: string, validation: string) =>
       `${run}, step ${step}: training ${loss}, validation ${validation}`,

@@ -70,7 +70,7 @@ export const STOPS_002: Record<string, StopProse> = {
   "002.10": {
     idea: "What does a head represent? One relationship between words: who looks for whom. This head is designed by hand. The features of a word are its kind, $W^K$ is ten times the identity, and each row of $W^Q$ says what a kind of word looks for.",
     notice:
-      "Choose “noun → adjective”: fox puts its weight on quick and brown. Another $W^Q$ is another relationship, on the same words. Words with no query of their own spread their weight evenly.",
+      "Choose “noun → adjective”: fox puts its weight on quick and brown. A different $W^Q$ expresses a different relationship between the same words. Words with no query of their own spread their weight evenly.",
     notes:
       "A trained model has many heads, and nobody designs them; some do represent a relationship that can be named, such as the previous word. Open All heads to search for them. Ask why “lazy” cannot find its noun: “dog” would come later, and the mask forbids it.",
   },
