@@ -124,7 +124,7 @@ class SubmissionProcess:
         return self._ask({"call": name, "arguments": encode(arguments)})
 
     def close(self) -> int:
-        """End the process and all that it started, delete its folder, and return its exit code."""
+        """End the process and everything it started, delete its folder, and return its exit code."""
         if self._exit_code is None:
             os.close(self._requests)
             os.close(self._answers)

@@ -141,7 +141,7 @@ In a text that consists of $n$ tokens and the same $n$ tokens again, an inductio
 repeated token to the token **after** its first occurrence: from position $n + i$ to position $i + 1$.
 
 `find_induction_head(weights)` takes the attention weights of all heads, with the shape blocks × heads × $2n$ ×
-$2n$, and returns the block and the number of the head that puts the most attention there, averaged over the
+$2n$, and returns the indices of the block and head that put the most attention there, averaged over the
 repeated tokens. The test below runs it on the model's heads, with your words repeated.""",
     asks="find_induction_head",
     draw=_words_to_repeat,

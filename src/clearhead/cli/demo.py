@@ -181,7 +181,7 @@ def _show_head(model: LanguageModel) -> None:
     out.print(f"\nAttention weights of block {found.block}, head {found.head}, in percent:\n", style="bold")
     out.print(attention_table(trace.tokens, weights))
     config, share = model.transformer().config, f"{found.weight:.0%}"
-    out.print(f"\nEach row is a softmax of q·k/√{config.d_head} over the tokens up to its own.")
+    out.print(f"\nEach row is a softmax of q·k/√{config.d_head} over its token and the tokens before it.")
     if found.role == "antecedent":
         row = weights[found.row]
         pronoun, noun = (trace.tokens[i].strip() for i in (found.row, int(row.argmax())))

@@ -1,6 +1,6 @@
 """The forward pass of a transformer, stored as its residual stream.
 
-Stores the stream before each block and in its middle; every other site is recomputed on demand. Shapes, for
+Stores the stream before each block and between its two halves; every other site is recomputed on demand. Shapes, for
 one sequence: T positions, C features, V tokens in the vocabulary; a batch has B in front.
 """
 

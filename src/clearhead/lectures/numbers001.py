@@ -208,7 +208,7 @@ def plain_weight_on_itself() -> float:
 
 
 def mask_and_position() -> StopNumbers:
-    """One head over 0110 and 1010, with and without mask and positions."""
+    """One head over 0110 and 1010, with and without a mask and positions."""
     names = name_digits("0110")
     rows, values = [], []
     findings: Findings = {}

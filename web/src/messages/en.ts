@@ -511,7 +511,7 @@ export const en = {
   steps: {
     "look up": {
       name: "look up",
-      description: "Each token ID selects one row of the embedding matrix. This row is the token's vector.",
+      description: "Each token id selects one row of the embedding matrix. This row is the token's vector.",
     },
     place: {
       name: "position",
@@ -707,7 +707,7 @@ export const en = {
     stops: [
       "Your text goes through the model from left to right. It is split into tokens, and each token keeps its own row throughout. The gray line is its residual stream, to which every part adds something.",
       "Attention is the only part that moves information between rows. The squares show how much each token attends to the tokens before it; the green curves are the values that the selected token receives. Click any token to select it. On the right, bars show how much each block adds; where there is room, the word above them is what the model would predict if it stopped there.",
-      "Each view answers a different question about the same text. “All heads” shows the attention pattern of every head, so that you can find heads that do something recognizable. Press [ and ] to move through the heads, Page Up and Page Down to move through the blocks.",
+      "Each view answers a different question about the same text. “All heads” shows the attention pattern of every head, so that you can find heads that do something recognizable. Press [ or ] to move through the heads, and Page Up or Page Down to move through the blocks.",
       "This is the selected part, step by step, with the actual numbers. Use the arrow keys to move between steps, or press P to play them. Point at a number to see its formula; click it to trace it back to the numbers it was computed from, down to the trained weights.",
       "This is what the model predicts as the next word. Change the sampling settings, click a word to append it, or let the model generate text.",
       "Type your own text here. Everything updates as you type.",

@@ -138,7 +138,7 @@ class Header:
             self._need(8 * n, f"{n} strings of {shown(key)}")
             return self._read_strings(key, n)
         if kind == _ARRAY:
-            self._refuse(f"{shown(key)} is an array of arrays, expected one of numbers or strings")
+            self._refuse(f"{shown(key)} is an array of arrays, expected an array of numbers or strings")
         return self._read_scalars(key, kind, n)
 
     def _read_scalars(self, key: str, kind: int, n: int) -> np.ndarray[Any, Any]:
