@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsIndex, overload
 
 import numpy as np
 from filelock import FileLock, Timeout
@@ -151,7 +151,13 @@ class RunList(list[ListedRun]):
         super().__init__(runs)
         self.place = place
 
-    def __getitem__(self, key: Any) -> Any:
+    @overload
+    def __getitem__(self, key: SupportsIndex | str) -> ListedRun: ...
+
+    @overload
+    def __getitem__(self, key: slice) -> list[ListedRun]: ...
+
+    def __getitem__(self, key: SupportsIndex | str | slice) -> ListedRun | list[ListedRun]:
         if not isinstance(key, str):
             return super().__getitem__(key)
         for run in self:
