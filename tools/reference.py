@@ -37,7 +37,7 @@ RETURNED_CLASSES = (
     ("clearhead.generate.engine", "Engine"),
     ("clearhead.training.evaluation", "Evaluation"),
     ("clearhead.runs.request", "TrainingRequest"),
-    ("clearhead.runs.listing", "RunList"),
+    ("clearhead.runs.listing", "ListedRuns"),
     ("clearhead.runs.listing", "ListedRun"),
     ("clearhead.picture", "Figure"),
 )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-Cell = str | int | float | None  # numbers are aligned right
+TableCell = str | int | float | None  # numbers are aligned right
 
 
-def text_table(headings: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
+def text_table(headings: Sequence[str], rows: Sequence[Sequence[TableCell]]) -> str:
     """Aligned columns under their headings, without headings if there are none."""
     lines = [*([headings] if headings else []), *([show_cell(cell) for cell in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
@@ -22,7 +22,7 @@ def text_table(headings: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
     )
 
 
-def html_table(headings: Sequence[str], rows: Sequence[Sequence[Cell]], caption: str = "") -> str:
+def html_table(headings: Sequence[str], rows: Sequence[Sequence[TableCell]], caption: str = "") -> str:
     """A table with everything in it escaped. Without headings, the first cell of a row is its heading."""
     lines = ["<table>"]
     if caption:
@@ -39,7 +39,7 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def show_cell(cell: Cell) -> str:
+def show_cell(cell: TableCell) -> str:
     if cell is None:
         return ""
     if isinstance(cell, float):
@@ -47,11 +47,11 @@ def show_cell(cell: Cell) -> str:
     return f"{cell:,}" if isinstance(cell, int) else cell
 
 
-def _is_number_column(cells: Sequence[Cell]) -> bool:
+def _is_number_column(cells: Sequence[TableCell]) -> bool:
     return all(isinstance(cell, int | float) or not cell for cell in cells)
 
 
-def _html_row(row: Sequence[Cell], named: bool) -> str:
+def _html_row(row: Sequence[TableCell], named: bool) -> str:
     cells = []
     for i, cell in enumerate(row):
         tag = "th" if named and i == 0 else "td"

@@ -12,7 +12,7 @@ from clearhead.cli.runs import _describe
 from clearhead.errors import UserError
 from clearhead.runs import listing
 from clearhead.runs.listing import (
-    RunList,
+    ListedRuns,
     describe_run,
     find_runs,
     is_held,
@@ -176,7 +176,7 @@ def test_runs_are_shown_as_tables(run, tmp_path, monkeypatch):
 
 def test_long_list_is_cut(run, monkeypatch):
     monkeypatch.setattr(listing, "MOST_SHOWN", 2)
-    many = RunList(run.parent, [describe_run(run)] * 5)
+    many = ListedRuns(run.parent, [describe_run(run)] * 5)
     assert repr(many).endswith("\n… and 3 more")
     assert len(repr(many).splitlines()) == 4
     assert "… and 3 more" in many._repr_html_()

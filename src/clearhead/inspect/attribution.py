@@ -20,7 +20,7 @@ from clearhead.inspect.sites import Site
 from clearhead.model.block import Block
 from clearhead.model.norm import Norm
 from clearhead.model.position import rotate
-from clearhead.summary_table import Cell, html_table, text_table
+from clearhead.summary_table import TableCell, html_table, text_table
 
 EDITS = "edits"  # the part contributed by edits
 SHOWN, SHOWN_IN_TEXT = 10, 5  # parts in a notebook's table and in `repr`
@@ -49,7 +49,7 @@ class Attribution:
         return f"Attribution({_heading(self)})\n{parts}{more}"
 
     def _repr_html_(self) -> str:
-        rows: list[tuple[Cell, ...]] = [*self.top(SHOWN)]
+        rows: list[tuple[TableCell, ...]] = [*self.top(SHOWN)]
         if others := len(self.names) - len(rows):
             rows.append((f"{others:,} others", self.total - sum(value for _, value in self.top(SHOWN))))
         return html_table(("part", "contribution"), rows, _heading(self))
@@ -85,7 +85,7 @@ class ScoreAttribution:
         return f"ScoreAttribution({_heading(self)})\n{parts}{more}"
 
     def _repr_html_(self) -> str:
-        rows: list[tuple[Cell, ...]] = [*self.top(SHOWN)]
+        rows: list[tuple[TableCell, ...]] = [*self.top(SHOWN)]
         if others := self.values.numel() - len(rows):
             rest = self.total - sum(value for *_, value in self.top(SHOWN))
             rows.append((f"{others:,} others", "", rest))

@@ -19,7 +19,7 @@ from clearhead.inspect.indexing import Selection, check_index
 from clearhead.inspect.word_positions import locate
 from clearhead.model.config import Config
 from clearhead.networks import LearnerConfig
-from clearhead.summary_table import Cell, html_table
+from clearhead.summary_table import TableCell, html_table
 from clearhead.text.tokenizer import Tokenizer
 
 NEXT_TOKENS = 5  # predicted tokens in a notebook's table
@@ -55,7 +55,7 @@ class BaseTrace(ABC):
         return repr(shown) if self.single else f"{len(self.ids)} texts"
 
     def _repr_html_(self) -> str:
-        rows: list[tuple[str, Cell]] = [
+        rows: list[tuple[str, TableCell]] = [
             ("text", self._describe_text()),
             ("model", self.model_name),
             ("positions", len(self)),

@@ -13,7 +13,7 @@ from torch import Tensor
 from clearhead.inspect.block_steps import BlockSteps
 from clearhead.inspect.residual_trace import TraceT
 from clearhead.inspect.sites import MATRICES, all_sites
-from clearhead.summary_table import Cell, html_table, plural
+from clearhead.summary_table import TableCell, html_table, plural
 
 MAX_MATRIX_CELLS = 2**24  # in the attention matrices of the heads computed together
 
@@ -30,7 +30,7 @@ class Comparison(Generic[TraceT]):
         return f"Comparison({self.one!r}, {self.other!r}: {plural(len(self.pairs), 'aligned position')})"
 
     def _repr_html_(self) -> str:
-        rows: list[tuple[str, Cell]] = [("one", repr(self.one)), ("other", repr(self.other))]
+        rows: list[tuple[str, TableCell]] = [("one", repr(self.one)), ("other", repr(self.other))]
         rows.append(("aligned positions", len(self.pairs)))
         return html_table((), rows, "Comparison")
 

@@ -18,7 +18,7 @@ from clearhead.inspect.base_trace import BaseTrace
 from clearhead.inspect.sites import MATRICES, parse_site
 from clearhead.language_model import LanguageModel
 from clearhead.model.config import Config
-from clearhead.summary_table import Cell, html_table
+from clearhead.summary_table import TableCell, html_table
 
 SHUFFLES = 5  # of the labels, for the control
 MOST_ITERATIONS = 5000
@@ -57,7 +57,7 @@ class Probe:
         return f"Probe({self})"
 
     def _repr_html_(self) -> str:
-        rows: list[tuple[str, Cell]] = [
+        rows: list[tuple[str, TableCell]] = [
             ("accuracy", f"{self.accuracy:.1%}"),
             ("with shuffled labels", f"{self.control:.1%}"),
             ("majority", f"{self.majority:.1%}"),

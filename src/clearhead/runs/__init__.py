@@ -8,11 +8,11 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from clearhead.runs.listing import RunList
+    from clearhead.runs.listing import ListedRuns
 
 
 class _CallablePackage(ModuleType):
-    def __call__(self, folder: str | Path = "runs") -> RunList:
+    def __call__(self, folder: str | Path = "runs") -> ListedRuns:
         """List the runs in a folder, or the run that it is, with their settings, losses and curves.
 
         A damaged run is skipped, with a warning.

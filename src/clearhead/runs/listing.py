@@ -20,7 +20,7 @@ from clearhead.formats.opening import list_snapshots
 from clearhead.networks import config_from_json
 from clearhead.runs.following import Follower
 from clearhead.runs.run_folder import METRICS, RUN, read_record
-from clearhead.summary_table import Cell, html_table, text_table
+from clearhead.summary_table import TableCell, html_table, text_table
 from clearhead.training.position_loss import bits_per_byte
 
 LAST = 2**16  # bytes at the end of the metrics that are searched for the last line
@@ -138,13 +138,13 @@ class ListedRun:
     def _state(self) -> str:
         return "finished" if self.finished else "running" if self.running else "unfinished"
 
-    def _row(self) -> list[Cell]:
+    def _row(self) -> list[TableCell]:
         bits = self._loss if self.bits_per_byte is None else self.bits_per_byte
         steps = f"{self.steps_done:,}/{self.steps_planned:,}"
         return [str(self.folder), self.text, self.tokenizer, steps, bits, self._state]
 
 
-class RunList(list[ListedRun]):
+class ListedRuns(list[ListedRun]):
     """Runs by number, or by the name of their folder: `ch.runs()["my"]`."""
 
     def __init__(self, place: Path, runs: Iterable[ListedRun]) -> None:
@@ -171,7 +171,7 @@ class RunList(list[ListedRun]):
     def _repr_html_(self) -> str:
         return html_table(HEADINGS, self._rows(), self._more) if self else f"<p>{escape(self._none)}</p>"
 
-    def _rows(self) -> list[list[Cell]]:
+    def _rows(self) -> list[list[TableCell]]:
         return [run._row() for run in self[:MOST_SHOWN]]
 
     @property
@@ -183,7 +183,7 @@ class RunList(list[ListedRun]):
         return f"no runs in {self.place}; start one: ch.train('my.txt', out='runs/my')"
 
 
-def list_runs(folder: str | Path = RUNS) -> RunList:
+def list_runs(folder: str | Path = RUNS) -> ListedRuns:
     """The runs in a folder, or the run that it is, with their settings, losses and curves.
 
     A damaged run is skipped, with a warning.
@@ -196,7 +196,7 @@ def list_runs(folder: str | Path = RUNS) -> RunList:
             found.append(describe_run(each))
         except (UserError, OSError) as error:
             warnings.warn(f"skipped: {error}", stacklevel=3)
-    return RunList(place, found)
+    return ListedRuns(place, found)
 
 
 def find_runs(places: Sequence[Path]) -> list[Path]:
