@@ -10,7 +10,6 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from clearhead.classics.ngram_config import NGramConfig
 from clearhead.classics.recurrent import Recurrent
 from clearhead.errors import UserError
 from clearhead.formats import folder as model_folder
@@ -31,12 +30,12 @@ from clearhead.inspect.edits import Edit, Edits, EditValue
 from clearhead.inspect.state_trace import AnyTrace
 from clearhead.inspect.trace_factory import make_trace
 from clearhead.inspect.weights import weight
-from clearhead.model.config import Config
 from clearhead.model.transformer import Transformer
-from clearhead.networks import AnyConfig, Network, need_transformer
+from clearhead.networks import AnyConfig, Network, describe_shape, need_transformer
 from clearhead.runtime.device import pick_device
 from clearhead.runtime.quantization import need_exact
 from clearhead.runtime.quantization import quantize as round_matrices
+from clearhead.summary_table import html_table
 from clearhead.text.conversations import render_messages
 from clearhead.text.corpus import Document, documents
 from clearhead.text.inputs import encode_prompt, encode_text
@@ -84,17 +83,18 @@ class LanguageModel:
         return self.network
 
     def __repr__(self) -> str:
-        c = self.config
-        if isinstance(c, NGramConfig):
-            return (
-                f"LanguageModel({c.n_ngram:,} n-grams of up to {c.order} tokens, "
-                f"{self.tokenizer.kind} tokenizer of {c.n_vocab})"
-            )
-        blocks = f"blocks of {c.n_head} heads" if isinstance(c, Config) else f"{c.kind} blocks"
-        return (
-            f"LanguageModel({c.n_parameter:,} parameters: {c.n_block} {blocks}, "
-            f"width {c.d_model}, context {c.n_context}, {self.tokenizer.kind} tokenizer of {c.n_vocab})"
-        )
+        kind, n_vocab = self.tokenizer.kind, self.config.n_vocab
+        return f"LanguageModel({describe_shape(self.config)}, {kind} tokenizer of {n_vocab})"
+
+    def _repr_html_(self) -> str:
+        training = self.training or {}
+        labels = {"steps_done": "steps", "tokens": "tokens of text", "validation_loss": "validation loss"}
+        rows = [
+            ("network", describe_shape(self.config)),
+            ("tokenizer", f"{self.tokenizer.kind}, {self.config.n_vocab:,} tokens"),
+            *((label, training[name]) for name, label in labels.items() if training.get(name) is not None),
+        ]
+        return html_table((), rows, self.name)
 
     def save(self, folder: str | Path, overwrite: bool = False) -> None:
         """Save to a folder that `load` and transformers can open. Raises an error if the folder already

@@ -13,6 +13,8 @@ from typing import Any
 from rich.console import Console
 
 from clearhead.finite import finite
+from clearhead.runs.progress_line import clock as clock
+from clearhead.summary_table import plural as plural
 
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -43,15 +45,3 @@ def printable(text: str) -> str:
 def print_json(document: Any) -> None:
     """Print one JSON document; non-finite numbers become null."""
     print(json.dumps(finite(document), indent=2, ensure_ascii=False, allow_nan=False))
-
-
-def clock(seconds: float) -> str:
-    """Format a duration: 1:05, or 2:03:04."""
-    minutes, rest = divmod(max(0, round(seconds)), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-
-
-def plural(count: int, noun: str) -> str:
-    """Format a count: 1 block, 2 blocks."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -14,6 +14,7 @@ from rich.text import Text
 from clearhead.cli import RECEIVED
 from clearhead.cli.console import clock, err, plural, printable
 from clearhead.runs.observer import Observer
+from clearhead.runs.progress_line import describe_progress
 
 if TYPE_CHECKING:
     from clearhead.networks import LearnerConfig
@@ -98,7 +99,7 @@ class TerminalObserver(Observer):
     def stepped(self, run: Run, progress: Progress) -> bool:
         print_notes(run)
         self.validated = self.validated if progress.validation is None else progress
-        self.show(_describe(progress, self.validated), _is_plain_line(progress))
+        self.show(describe_progress(progress, self.validated), _is_plain_line(progress))
         if progress.sample is not None:
             err.print("  │ " + printable(" ".join(progress.sample.split())), style="dim")
         return not run.group.any(bool(self.interrupted))
@@ -130,7 +131,7 @@ def watch(name: str, run: Run) -> None:
         for progress in run:
             print_notes(run)
             validated = validated if progress.validation is None else progress
-            show(f"{name:<12} {_describe(progress, validated)}", _is_plain_line(progress))
+            show(f"{name:<12} {describe_progress(progress, validated)}", _is_plain_line(progress))
     for word in run.summary():
         err.print(f"{name:<12} {word}")
 
@@ -139,19 +140,6 @@ def print_notes(run: Run) -> None:
     """Print the run's new notes."""
     while run.notes:
         err.print(f"clearhead: {run.notes.pop(0)}")
-
-
-def _describe(progress: Progress, validated: Progress | None) -> str:
-    """One line of progress, with the last validation loss and its step."""
-    record = progress.record
-    left = (progress.steps - record.step) * progress.seconds_per_step
-    validation = f"   validation {validated.validation:.4f}" if validated is not None else ""
-    if validated is not None and validated is not progress:
-        validation += f" at {validated.record.step:,}"
-    return (
-        f"step {record.step:,}/{progress.steps:,}   loss {progress.loss:.3f}{validation}"
-        f"   {progress.tokens_per_second:,.0f} tokens/s   {clock(left)} left"
-    )
 
 
 def _is_plain_line(progress: Progress) -> bool:

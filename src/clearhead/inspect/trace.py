@@ -6,7 +6,6 @@ Shapes, for one sequence: T positions, C features, V tokens in the vocabulary; a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from textwrap import shorten
 
 import torch
 from torch import Tensor
@@ -20,16 +19,16 @@ from clearhead.inspect.paths import PathHop, follow_path
 from clearhead.inspect.residual_trace import ResidualTrace
 from clearhead.inspect.sweep import sweep
 from clearhead.inspect.verification import verify
+from clearhead.summary_table import plural
 
 
 class Trace(ResidualTrace):
     """The result of inspecting a transformer on a text."""
 
     def __repr__(self) -> str:
-        text = shorten("".join(self.pieces[0]), 60, placeholder=" …")
-        text = repr(text) if self.single else f"{len(self.ids)} texts"
-        edited = f", {len(self.edits.made)} edits" if self.edits.made else ""
-        return f"Trace({text}: {len(self)} positions, {len(self.sites())} sites{edited})"
+        edited = f", {plural(len(self.edits.made), 'edit')}" if self.edits.made else ""
+        positions, sites = plural(len(self), "position"), plural(len(self.sites()), "site")
+        return f"Trace({self._describe_text()}: {positions}, {sites}{edited})"
 
     @property
     def block(self) -> Parts[BlockView]:

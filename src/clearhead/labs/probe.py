@@ -18,6 +18,7 @@ from clearhead.inspect.base_trace import BaseTrace
 from clearhead.inspect.sites import MATRICES, parse_site
 from clearhead.language_model import LanguageModel
 from clearhead.model.config import Config
+from clearhead.summary_table import TableCell, html_table
 
 SHUFFLES = 5  # of the labels, for the control
 MOST_ITERATIONS = 5000
@@ -27,7 +28,7 @@ SMALL = 2**20
 Place = int | str  # a position, or a word
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Probe:
     """How well logistic regression predicts labels from a site, cross-validated.
 
@@ -51,6 +52,18 @@ class Probe:
         scores = vectors.detach().float().cpu() @ self.direction.T + self.bias
         best = (scores > 0).long()[..., 0] if len(self.direction) == 1 else scores.argmax(-1)
         return [self.labels[i] for i in best.flatten().tolist()]
+
+    def __repr__(self) -> str:
+        return f"Probe({self})"
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[str, TableCell]] = [
+            ("accuracy", f"{self.accuracy:.1%}"),
+            ("with shuffled labels", f"{self.control:.1%}"),
+            ("majority", f"{self.majority:.1%}"),
+            ("vectors", self.count),
+        ]
+        return html_table((), rows, f"Probe of {self.site}")
 
     def __str__(self) -> str:
         return (

@@ -194,8 +194,7 @@ class RunFolder:
 
     def add_metrics(self, progress: Progress) -> None:
         """Append a line; if that fails, keep it and write it with the next one."""
-        sample = {} if progress.sample is None else {"sample": progress.sample}
-        self.unwritten.append(json.dumps({**progress.metrics(), **sample}) + "\n")
+        self.unwritten.append(json.dumps(make_record(progress)) + "\n")
         lines = "".join(self.unwritten).encode()
         with (self.path / METRICS).open("ab", buffering=0) as file:
             before = file.tell()
@@ -221,6 +220,12 @@ class RunFolder:
             return
         with disk_errors(self.path, "the run was not resumed"), path.open("r+b") as file:
             file.truncate(file.read(size).rfind(b"\n") + 1)
+
+
+def make_record(progress: Progress) -> dict[str, Any]:
+    """The record of a step: its line of metrics."""
+    sample = {} if progress.sample is None else {"sample": progress.sample}
+    return {**progress.metrics(), **sample}
 
 
 def read_record(line: str | bytes) -> dict[str, Any] | None:
