@@ -203,8 +203,8 @@ def train(
     With `start`, fine-tune that model: all its weights or, with `lora`, adapters of that rank, merged at the end.
 
     With `out`, save the run in that folder; `resume` continues the run there. `snapshots` saves this many
-    snapshots of the model, and `checkpoint_every` is the number of steps between checkpoints. `tensorboard`, and `wandb` with a project name, log
-    every step.
+    snapshots of the model, and `checkpoint_every` is the number of steps between checkpoints. `tensorboard`,
+    and `wandb` with a project name, log every step.
 
     A terminal or a notebook shows a line of progress, unless `progress` is false. `callbacks` is a function, or
     several, called after each step with its record, a dict as in metrics.jsonl: step, loss, gradient_norm,
