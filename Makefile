@@ -1,4 +1,4 @@
-# `make demo` installs Clearhead alone into .venv; `make test` adds what its developers need.
+# `make demo` installs Clearhead alone into .venv; `make test` adds the developer dependencies.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -9,7 +9,7 @@ WEB := web/node_modules/.ready
 PAGE := src/clearhead/page/site/index.html
 PAGE_SOURCES := $(shell find web -type f -not -path 'web/node_modules/*' -not -path 'web/tests/*')
 NPM := $(shell command -v npm)
-PYTEST := $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder --durations=10
+PYTEST := $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder --durations=10 $(PYTEST_OPTIONS)
 
 export PYTHONDONTWRITEBYTECODE = # keep bytecode: tests start many processes
 
@@ -19,13 +19,13 @@ export PYTHONDONTWRITEBYTECODE = # keep bytecode: tests start many processes
 demo: $(INSTALLED) $(PAGE)
 	$(BIN)/clearhead demo
 
-# Everything that guards correctness, in minutes.
+# Everything that guards correctness; takes minutes.
 test: check $(PAGE)
 	$(PYTEST) -m "not slow and not clock"
 	$(if $(NPM),cd web && npm test --silent)
 
 # The rest as well: real browsers on every view, executed notebooks and docs, wheels, long labs, and speed.
-# What fails there is tried once more, and the second try is reported.
+# A test that fails there is run once more, and the rerun is reported.
 test-all: test
 	$(PYTEST) --reruns 1 -r fER -m "slow and not clock"
 	$(BIN)/pytest --reruns 1 -r fER -m clock
@@ -34,8 +34,8 @@ check: $(READY) $(if $(NPM),$(WEB))
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/lint-imports --no-cache
-	$(if $(NPM),,@echo 'npm is not installed: the code of the page is not checked')
-	@# mypy runs beside the checks of the page: each uses one core.
+	$(if $(NPM),,@echo 'npm is not installed: the page's code is not checked')
+	@# mypy runs alongside the page's checks: each uses one core.
 	$(BIN)/mypy & mypy=$$!; page=0; $(if $(NPM),(cd web && npm run --silent check) || page=1;) wait $$mypy && exit $$page
 
 bench: $(READY)
@@ -54,12 +54,12 @@ bench: $(READY)
 	$(BIN)/pip install --quiet --constraint constraints-dev.txt 'transformer-lens==4.3.0'
 	$(BIN)/python -m bench.inspect
 
-# The page's types, from the server's own description of what it takes and gives.
+# The page's types, generated from the server's OpenAPI document.
 types: $(READY) $(WEB)
 	$(BIN)/python -m clearhead.server.openapi > $(VENV)/openapi.json
 	cd web && npm run --silent types
 
-# The docs site, into build/site; a warning, such as of a dead link, is an error.
+# The docs site, into build/site; a warning, such as one about a dead link, is an error.
 docs: $(READY)
 	$(BIN)/python -m tools.reference docs/reference
 	$(BIN)/zensical build --strict
@@ -69,13 +69,13 @@ format: $(READY) $(WEB)
 	$(BIN)/ruff format
 	cd web && npm run --silent format
 
-# Clearhead without extras. Python compiles modules when it first imports them, which is sooner than all at once.
+# Clearhead without extras. Python compiles each module when it is first imported, which is faster than compiling all.
 $(INSTALLED): pyproject.toml constraints.txt hatch_build.py
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --no-compile --constraint constraints.txt --editable .
 	touch $(INSTALLED)
 
-# Clearhead with every extra and the developers' tools, in the same environment.
+# Clearhead with every extra and the developer tools, in the same environment.
 $(READY): pyproject.toml constraints.txt constraints-dev.txt hatch_build.py | $(if $(NPM),$(WEB))
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --constraint constraints-dev.txt --editable '.[dev]'
@@ -90,7 +90,7 @@ $(WEB_BUILD): web/package.json web/package-lock.json
 	cd web && npm ci --omit=dev --ignore-scripts --no-audit --no-fund
 	touch $(WEB_BUILD)
 
-# Those, and the ones that check and test it.
+# The packages that check and test the page as well.
 $(WEB): web/package.json web/package-lock.json
 	cd web && npm ci --ignore-scripts --no-audit --no-fund
 	touch $(WEB_BUILD) $(WEB)

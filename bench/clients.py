@@ -1,4 +1,4 @@
-"""Concurrent clients of a server that check every response."""
+"""Concurrent clients that check every response from a server."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Check that an interrupted and resumed run ends with the same bytes as an uninterrupted one.
+"""Check that an interrupted and resumed run produces the same files, byte for byte, as an uninterrupted one.
 
 Usage: python -m bench.exact [--device cpu|cuda] [--nondeterministic] [--steps 40] [--width 64] [--short].
-Trains the same run twice without interruption, then once with interruptions: right after a checkpoint,
+Does the same run twice without interruption, then once with interruptions: right after a checkpoint,
 between two checkpoints, several times within an epoch, and around the ends of epochs. Every leg runs in its
 own process, except with --short. --nondeterministic does not request deterministic algorithms, which shows
 their effect on CUDA. Prints one JSON line: `repeated_equal` and `resumed_equal` are true if every file of

@@ -19,7 +19,7 @@ line; each figure is the median of several measurements:
 With --interactions, measures a reader's actions on the page instead, by default with the built-in model, and
 with reduced motion: each figure is the median from a key press or click to the last repaint, at most 100 ms.
 
-On a busy machine a forward pass slows down far more than the page does, and the bounds with it, so the figures
+On a busy machine, a forward pass slows down far more than the page does, which loosens the bounds, so the figures
 are meaningful only at a load well under 1.
 """
 
@@ -57,7 +57,7 @@ SMALL = {"n_context": 2048, "n_block": 2, "n_head": 2, "d_model": 32}
 TIMEOUT = 120  # seconds
 
 # Measures the time from an input event to the last repaint it causes: the last one before `quiet` ms without changes. A
-# frame's callback runs before the frame is painted, so this waits for a task after it.
+# frame's callback runs before the frame is painted, so this waits for a later task.
 WATCH = """async (quiet) => {
   const main = document.querySelector("main");
   const pause = (ms) => new Promise((done) => setTimeout(done, ms));

@@ -2,8 +2,8 @@
 
 Usage: python -m bench.faults [--kills 200] [--seed 0] [--short]. Each run is a `clearhead train` process.
 Half of the kills happen at a random time, half before, in the middle of, or after a random file operation
-of the run. Prints one JSON line: the number of `kills` and `runs`, how many runs ended with every file of
-the folder but run.json identical to that of an uninterrupted run (`resumed_equal`), and the largest number of
+of the run. Prints one JSON line: the number of `kills` and `runs`, the number of runs in which every file of
+the folder except run.json is identical to an uninterrupted run's (`resumed_equal`), and the largest number of
 steps lost to one kill (`max_lost_steps`).
 """
 
@@ -64,7 +64,7 @@ class InterruptedRun:
             time.sleep(seconds)
             process.signal(signal.SIGKILL)
         ended = process.wait()
-        if "training " in ended.err:  # it got as far as printing its plan
+        if "training " in ended.err:  # the run got as far as printing its plan
             match = re.search(r"resuming after step ([\d,]+)", ended.err)
             start = int(match[1].replace(",", "")) if match else 0
             self.max_lost = max(self.max_lost, self.reached - start)
@@ -100,7 +100,7 @@ def main(kills: int, seed: int) -> dict[str, Any]:
                         at = rng.randrange(count)
                         ended = run.resume(Fault(int(at), when))
                     if ended.code != -signal.SIGKILL:
-                        break  # it finished before the kill
+                        break  # the run finished before the kill
                     done += 1
                     faults.append(f"{when} {at}")
                 ended = run.resume()

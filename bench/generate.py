@@ -6,7 +6,7 @@
     python -m bench.generate file MODEL.gguf     a GGUF file, with Clearhead in int8 and llama.cpp as the peer
 
 GPT-2 has random weights, which do not affect the speed. Clearhead and the peer alternate; the best of three
-rounds counts. On CUDA both use bfloat16. --short uses a small model.
+rounds counts. On CUDA, both use bfloat16. --short uses a small model.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def measure(
 
 
 def measure_best(tokens: int, short: bool = False) -> dict[str, Any]:
-    """Compare Clearhead in int8 with each mode of transformers: CPU, one sequence."""
+    """Compare Clearhead in int8 with each mode of transformers, on the CPU with one sequence."""
     device, sizes = torch.device("cpu"), SHORT if short else SIZES
     network, prompt = _gpt2(sizes, device, torch.float32)
     quantize(network)
@@ -94,7 +94,7 @@ def measure_best(tokens: int, short: bool = False) -> dict[str, Any]:
 
 
 def measure_file(path: str, tokens: int, no_peer: bool = False) -> dict[str, Any]:
-    """Compare Clearhead in int8 and float32 with llama.cpp on a GGUF file: CPU, one sequence."""
+    """Compare Clearhead in int8 and float32 with llama.cpp on a GGUF file, on the CPU with one sequence."""
     quantized, exact = load(path, "cpu", quantize="int8"), load(path, "cpu")
     prompt = torch.randint(1000, 2000, (PROMPT,), generator=torch.Generator().manual_seed(0)).tolist()
     modes: dict[str, Mode] = {

@@ -1,6 +1,6 @@
 """Run the labs that train, at full length and with three seeds, and check their claims.
 
-Usage: python -m bench.labs [NAME …] [--seeds 3]. Prints one JSON line: for each lab the lowest, mean and
+Usage: python -m bench.labs [NAME …] [--seeds 3]. Prints one JSON line: for each lab, the lowest, mean and
 highest of its numbers over the seeds, whether its claim holds with every seed, and the time taken. The test
 suite runs the same labs with fewer seeds and steps (tests/labs).
 """
@@ -21,7 +21,7 @@ Spread = list[float]  # lowest, mean, highest
 
 
 def _any_one(result: Result) -> bool:
-    """Trained on 101 digits alone, attention is right with every seed; the Elman network is not."""
+    """After training on 101 digits only, attention is correct with every seed; the Elman network is not."""
     lines = result.part("trained on 101 digits")
     at = lines.x.index(101.0)
     return bool(lines.spread["attention"][at][0] >= 0.99 and lines.spread["Elman"][at][1] < 0.75)
@@ -50,7 +50,7 @@ def _pronoun(result: Result) -> bool:
         for each in both
     )
     guesses = all(each["accuracy at the pronoun"] <= 0.5 and each["difference"] == 0 for each in back)
-    return knows and guesses and all(each["accuracy at end"] >= 0.95 for each in back)
+    return knows and guesses and all(each["accuracy at the end"] >= 0.95 for each in back)
 
 
 def _senses(result: Result) -> bool:

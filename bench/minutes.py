@@ -2,12 +2,12 @@
 
 Usage: python -m bench.minutes TEXT… [--minutes 0.5 2 5] [--sizes 10kB 1MB 70MB] [--device cpu|cuda] [--from
 MODEL] [--one-thread] [--short]. Prints one JSON line for each size (taken from the beginning of the text)
-and each number of minutes. Each run is a separate process with an empty token cache, and is saved to a run
+and each number of minutes. Each run is a separate process that starts with an empty token cache and saves to a run
 folder. `seconds` is the time from before torch is imported until the model is saved; `overrun` is the fraction
 by which it exceeds `requested_seconds` (negative if it is shorter); `process_seconds` is the lifetime of
 the process. `phases` gives the seconds for imports, reading, training the tokenizer and tokenizing (`text`),
 for timing the machine (`plan`), and so on. On a busy machine, --one-thread counts the CPU time of the
-process instead of wall-clock time; on an idle core they are the same.
+process instead of wall-clock time; on an idle core, the two are the same.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ step failed.
 The full mode runs `make demo` and `make test` in a clone of the last commit, then every command in the shell
 blocks of the README in a new virtual environment. Commands that start a server are stopped after their page
 has been fetched. `--short`, which the test suite runs, builds a source distribution and a wheel of the
-working tree without npm, installs the wheel in a virtual environment that sees the packages installed here,
+working tree without npm, installs the wheel in a virtual environment that can import the packages installed here,
 and runs each kind of command once on a small model.
 """
 
@@ -216,7 +216,7 @@ def run_short(walk: Walkthrough) -> dict[str, Any]:
 
 
 def copy_tree(to: Path) -> bool:
-    """Copy the files git lists, then the built page, so that it is newer. Return whether the page is built."""
+    """Copy the files that git lists, then any built page, which must be newer. Return whether there is one."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,

@@ -3,8 +3,8 @@
 Usage: python -m bench.recipes TEXT… [--minutes 0.5] [--seeds 3] [--megabytes N] [--classic-rate R]
 [--one-thread] [--short]. Prints one JSON line; `improvement` is the validation loss of `classic` minus that
 of `fast`, in nats. The two runs of a seed alternate about every second, each with its own clock, so that
-other jobs on the machine slow both alike. On a busy machine, --one-thread counts the CPU time of one thread
-instead of wall-clock time; on an idle core they are the same.
+other jobs on the machine slow both down equally. On a busy machine, --one-thread counts the CPU time of one thread
+instead of wall-clock time; on an idle core, the two are the same.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class TimedRun:
 
 
 def alternate(runs: list[TimedRun]) -> None:
-    """Train all runs to their ends."""
+    """Train all runs to completion."""
     while any(not run.done for run in runs):
         for run in runs:
             run.train_slice()

@@ -1,4 +1,4 @@
-"""Size of a saved page: the view of one head over 512 tokens of the stories; plus the flow; plus the logit lens.
+"""Size of a saved page for 512 tokens of the stories: one head, the head and the flow, and both with the logit lens.
 
 Usage: python -m bench.saved_page MODEL [--tokens N] [--head BLOCK.HEAD]. Prints one JSON line. The limit is
 5 MB.

@@ -4,7 +4,7 @@ Usage: python -m bench.serve [MODEL] [--short]. Measures a random model of 4 blo
 MODEL, by default SmolLM2, which is pulled if needed, on the best device. Prints one JSON line: tokens per
 second with 1, 8 and 32 requests and the speedup over the sequential loop; and `max_wait_ratio`, the longest
 time that a sequence waits for its next token during the prefill of a long prompt, relative to the median wait
-before it.
+before the prefill.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def generate_sequentially(model: LanguageModel, request: GenerationRequest) -> f
 
 
 def max_wait_ratio(engine: Engine, model: LanguageModel, length: int, tokens: int) -> float:
-    """Return the longest wait for a token during a prefill of `length` tokens, relative to the median before."""
+    """Return the longest wait for a token during a prefill of `length` tokens, relative to the median before it."""
     times: list[float] = []
 
     def listen(_: Event) -> None:

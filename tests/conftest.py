@@ -24,7 +24,7 @@ from tests.work_clock import WorkClock
 # Two workers on two cores would compete for four threads; subprocesses inherit the variable.
 torch.set_num_threads(1)
 os.environ["OMP_NUM_THREADS"] = "1"
-# If it is installed, jsonschema spends seconds importing it to check a format that no schema here uses.
+# jsonschema would spend seconds importing this package, if installed, for a format that no schema here uses.
 sys.modules["rfc3987_syntax"] = None
 # Disable deadlines and the too_slow health check: both depend on the speed of the machine.
 settings.register_profile(
@@ -56,7 +56,7 @@ def pytest_collection_modifyitems(items):
 @pytest.fixture(autouse=True)
 def home(tmp_path_factory, monkeypatch):
     """Give each test its own home folder, and clear variables that change colors, debugging or config."""
-    # Numbered here: to find a free name, pytest would list every existing folder in each test.
+    # The folders are numbered here: to find a free name, pytest would list every existing folder in each test.
     folder = tmp_path_factory.getbasetemp() / "homes" / str(next(HOMES))
     folder.mkdir(parents=True)
     monkeypatch.setenv("CLEARHEAD_HOME", str(folder))

@@ -19,7 +19,7 @@ import httpx
 import torch
 
 from clearhead.formats.pulled import CATALOG
-from clearhead.language_model import LanguageModel
+from clearhead.language_model import LanguageModel, load
 from clearhead.model.config import preset
 from clearhead.model.transformer import Transformer
 from clearhead.server.authentication import Credentials
@@ -164,7 +164,9 @@ def make_finished(folder, model_folder, steps=3, **more):
         "format": 1,
         "finished": True,
         "request": {"minutes": None, "preset": "modern"},
-        "plan": {"recipe": {"steps": steps}},
+        "plan": {"recipe": {"steps": steps}, "config": load(model_folder, "cpu").config.to_json()},
+        "text_sha256": "0" * 64,
+        "validation_tokens": 100,
         "command": ["clearhead", "train", "my.txt"],
     }
     (folder / "run.json").write_text(json.dumps(settings))

@@ -17,8 +17,18 @@ from clearhead.text.tokenizer import Tokenizer
 
 def test_repr_describes_the_model(model):
     shown = repr(model)
-    assert f"{model.config.n_parameter:,} parameters: 1 blocks of 1 heads, width 32, context 64" in shown
+    assert f"{model.config.n_parameter:,} parameters: 1 block of 1 head, width 32, context 64" in shown
     assert f"char tokenizer of {model.tokenizer.n_vocab}" in shown
+
+
+def test_model_is_shown_as_a_table(model):
+    model.name = "<b>"
+    shown = model._repr_html_()
+    assert "&lt;b&gt;" in shown
+    assert "1 block of 1 head, width 32" in shown
+    assert f"{model.training['validation_loss']:.4f}" in shown
+    model.training = None
+    assert "validation" not in model._repr_html_()
 
 
 def test_logits_match_the_network(model):
@@ -146,7 +156,7 @@ def test_result_has_ids_log_probabilities_and_finish_reason(model):
     assert isinstance(text, str)
     assert text.finish_reason in ("stop", "length")
     assert text == model.tokenizer.decode(text.ids) == model.generate("The", tokens=30, seed=5)
-    # Each is the model's own log-probability given the preceding tokens, whatever the temperature.
+    # Each is the model's own log-probability given the preceding tokens, at any temperature.
     ids = model.tokenizer.encode("The") + text.ids
     told = model.logits(ids[:-1]).log_softmax(-1)[2:]
     for row, drawn, log_probability in zip(told, text.sampled, text.log_probabilities, strict=True):

@@ -19,7 +19,7 @@ def run(code):
 
 def test_importing_clearhead_does_not_import_torch():
     run(
-        "import sys, clearhead; clearhead.__version__, clearhead.UserError, dir(clearhead); "
+        "import sys, clearhead; clearhead.__version__, clearhead.UserError, clearhead.runs, dir(clearhead); "
         "heavy = {'torch', 'numpy', 'numba', 'tokenizers', 'rich', 'typer'} & set(sys.modules); "
         "assert not heavy, heavy"
     )
@@ -34,6 +34,7 @@ def test_submodules_do_not_shadow_public_names():
         "from clearhead import load, train\n"
         "assert load is clearhead.language_model.load and clearhead.load is load\n"
         "assert train is clearhead.runs.training.train and clearhead.train is train\n"
+        "assert callable(clearhead.runs) and clearhead.runs.training.train is train\n"
         "assert isinstance(clearhead.Config, type) and isinstance(clearhead.LanguageModel, type)\n"
     )
 

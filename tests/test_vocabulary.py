@@ -42,7 +42,7 @@ def tracked(*places: str) -> list[Path]:
         ["git", "ls-files", "-z", "--", *places], cwd=ROOT, capture_output=True, text=True, check=False
     )
     if names.returncode != 0:
-        pytest.skip("not a git checkout, so the files of the project are unknown")
+        pytest.skip("not a git checkout, so the project's files are unknown")
     found = [ROOT / name for name in names.stdout.split("\0") if name]
     return [
         path for path in found if path.suffix in SUFFIXES and "generated" not in path.parts and path.is_file()
@@ -72,7 +72,7 @@ def test_retired_phrases_do_not_come_back():
 def declared_types(tree: ast.Module) -> list[str]:
     """The public classes in a module, and the aliases and type variables at its top level.
 
-    An alias is a name in CamelCase that something is assigned to; `T` may be the variable of many modules.
+    An alias is a name in CamelCase that something is assigned to; `T` may be a type variable in many modules.
     """
     classes = [node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
     assigned = [

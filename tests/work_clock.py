@@ -11,9 +11,9 @@ TICK = 1e-6  # seconds per reading, so that no duration is zero
 
 
 class WorkClock:
-    """Replaces `time.perf_counter` while it is open.
+    """A context manager that replaces `time.perf_counter`.
 
-    Each forward pass of a network advances it by `OVERHEAD` plus its parameters times its tokens over
+    Each forward pass advances the clock by `OVERHEAD` plus the network's parameters times the tokens, divided by
     `SPEED`; training triples this work. `advance` adds seconds chosen by the test.
     """
 

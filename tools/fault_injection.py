@@ -29,7 +29,7 @@ REPOSITORY = Path(__file__).parents[1]
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault at one file operation, counted from 0, or from the first one whose description contains `since`."""
+    """A fault at file operation `at`, counting from 0 at the first one whose description contains `since`."""
 
     at: int
     when: str = "before"  # or "after", or "torn": after half of the data is written

@@ -1,6 +1,6 @@
-"""Generate the reference pages of the docs from `--help` texts and docstrings.
+"""Generate the docs' reference pages from `--help` texts and docstrings.
 
-Usage: python -m tools.reference docs/reference. `make docs` runs it before it builds the site.
+Usage: python -m tools.reference docs/reference. `make docs` runs this before building the site.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ import argparse
 import dataclasses
 import inspect
 from collections.abc import Iterator
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import typer
@@ -35,6 +37,8 @@ RETURNED_CLASSES = (
     ("clearhead.generate.engine", "Engine"),
     ("clearhead.training.evaluation", "Evaluation"),
     ("clearhead.runs.request", "TrainingRequest"),
+    ("clearhead.runs.listing", "ListedRuns"),
+    ("clearhead.runs.listing", "ListedRun"),
     ("clearhead.picture", "Figure"),
 )
 
@@ -91,7 +95,7 @@ def _describe(name: str, thing: Any, level: str = "##") -> list[str]:
         lines += ["```text", f"{shown}{_signature(thing)}", "```", "", *_document(thing)]
         for method, function in _methods(thing):
             lines += [f"{level}# {thing.__name__}.{method}", ""]
-            if not isinstance(function, property):
+            if not isinstance(function, property | cached_property):
                 lines += ["```text", f"{method}{_signature(function)}", "```", ""]
             lines += _document(function)
         return lines
@@ -107,7 +111,8 @@ def _methods(kind: type) -> Iterator[tuple[str, Any]]:
             members |= {name: value for name, value in vars(base).items() if not name.startswith("_")}
     for name, value in members.items():
         function = getattr(value, "__func__", value)
-        callable_or_property = isinstance(function, property) or inspect.isfunction(function)
+        is_property = isinstance(function, property | cached_property)
+        callable_or_property = is_property or inspect.isfunction(function)
         if callable_or_property and name not in fields and function.__doc__:
             yield name, function
 
@@ -151,7 +156,7 @@ def _default(value: Any) -> str:
 
 
 def _document(thing: Any) -> list[str]:
-    text = inspect.getdoc(thing) or ""
+    text = inspect.getdoc(thing.__call__ if isinstance(thing, ModuleType) else thing) or ""
     return [text.replace("<", "&lt;"), ""] if text else []
 
 

@@ -4,7 +4,7 @@ The seed determines the text: stories; single sentences and endings of stories, 
 the lectures' sentences; lists of words, each repeated, from which induction heads form; and habits, in which the
 verb after a pronoun depends on its antecedent ("Lily and Tom were in the park. She skated, and he ran."), from which
 heads form that attend from pronouns to antecedents. The tokenizer has one token for every word of these texts, and
-spells all others in bytes.
+splits all other words into bytes.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Corpus:
 
 
 def make_corpus(stories: int, seed: int = SEED, validation: int = VALIDATION_STORIES) -> Corpus:
-    """The text of this many stories, and the other lines in proportion."""
+    """Return the text of this many stories, with the other lines in proportion, and its tokenizer."""
     words = list_words(seed)
     lines: dict[str, tuple[float, Callable[[int, int], str]]] = {
         "endings": (ENDINGS, _ending),
@@ -105,14 +105,14 @@ def make_corpus(stories: int, seed: int = SEED, validation: int = VALIDATION_STO
 
 
 def list_words(seed: int = SEED) -> list[str]:
-    """Every word of the stories, the habits and the lectures' sentences."""
+    """Return every word of the stories, the habits and the lectures' sentences."""
     texts = [ONCE, *HABIT_OF.values(), *_tokenizer_texts(seed)]
     texts += [re.sub(r"{\w+}", "", line) for line in PAIRS]
     return sorted({word for text in texts for word in re.findall(r"[A-Za-z]+", text)})
 
 
 def train_tokenizer(words: Sequence[str], seed: int = SEED) -> Tokenizer:
-    """A word tokenizer. Every word is a token with and without a space before it, capitalized or not."""
+    """Train a word tokenizer. Every word is a token with and without a space before it, capitalized or not."""
     forms = {form for word in words for form in (word, word.capitalize())}
     lists = 2 * [f"{form} {form}" for form in sorted(forms)]  # a word must occur twice to become a token
     return Tokenizer.train("word", [*_tokenizer_texts(seed), *lists])
@@ -125,7 +125,7 @@ def _tokenizer_texts(seed: int) -> tuple[str, ...]:
 
 
 def _generate(make: Callable[[int, int], str], seed: int, count: int) -> list[str]:
-    """The texts with numbers 0 to count - 1, generated on all cores."""
+    """Return the texts with numbers 0 to count - 1, generated on all cores."""
     if count < 5000:
         return [make(seed, number) for number in range(count)]
     with ProcessPoolExecutor() as pool:
@@ -141,7 +141,7 @@ def _story(seed: int, number: int) -> str:
 
 
 def _ending(seed: int, number: int) -> str:
-    """A sentence of a story, or the story from there to its end; sometimes a whole one, with "Once upon a time"."""
+    """A sentence of a story, or its end from there; sometimes a whole story, with "Once upon a time"."""
     random = _random("ending", seed, number)
     parts = sentences(story(seed + 1000, number).text)
     if parts[0].startswith("Once a ") and random.random() < 0.5:
@@ -188,7 +188,7 @@ def _pair_line(random: Random) -> str:
 
 
 def _story_with_habits(seed: int, number: int, random: Random) -> str:
-    """A story in which the characters do what they always do, at most once each, at random places."""
+    """A story in which the characters do what they always do, each at most once, in random places."""
     text, done = "", set[str]()
     for sentence in sentences(story(seed + 2000, number).text):
         text = f"{text} {sentence}" if text else sentence
@@ -227,7 +227,7 @@ def _list_word(words: tuple[str, ...], random: Random) -> str:
 
 
 def _made_up(random: Random) -> str:
-    """One to four characters, mostly letters, so that the model also learns to copy what it spells in bytes."""
+    """One to four characters, mostly letters, so that the model also learns to copy words split into bytes."""
     return "".join(
         chr(
             0x61 + int(random.random() * 26) if random.random() < 0.7 else 0x21 + int(random.random() * 0x7DF)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from clearhead.model.config import Config
     from clearhead.model.transformer import Transformer
     from clearhead.notebook.display import show
+    from clearhead.runs.listing import list_runs as runs
     from clearhead.runs.training import train
     from clearhead.text.tokenizer import Tokenizer
     from clearhead.word_vectors import WordVectors, load_words, train_words
@@ -49,6 +50,7 @@ __all__ = [
     "load_words",
     "probe",
     "race",
+    "runs",
     "save_html",
     "show",
     "train",
@@ -84,6 +86,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "runs":  # a package that can be called
+        return import_module("clearhead.runs")
     if name not in _HOMES:
         raise AttributeError(f"module 'clearhead' has no attribute {name!r}")
     value = getattr(import_module(_HOMES[name]), name)
@@ -92,4 +96,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    return sorted({*globals(), *__all__})

@@ -49,7 +49,7 @@ class Finding:
 
 
 def look() -> Iterator[Finding]:
-    """Run all checks, in a second or two: imports torch, opens no model, writes nothing."""
+    """Run all checks. Imports torch, which takes a second or two, but opens no model and writes nothing."""
     yield from _look_at_machine()
     yield from _look_at_software()
     for name in EXTRAS:

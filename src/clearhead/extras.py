@@ -10,7 +10,7 @@ from clearhead.errors import UserError
 
 @dataclass(frozen=True)
 class Extra:
-    """One extra of the package and the main package that it installs."""
+    """An extra of Clearhead, and the main package that it installs."""
 
     module: str  # as imported
     package: str  # as pip names it

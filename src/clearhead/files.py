@@ -1,4 +1,4 @@
-"""Atomic files: written to a temporary file, flushed to disk, then renamed."""
+"""Reading files safely, and writing them atomically: to a temporary file that is flushed to disk, then renamed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import IO, Any
 
 from clearhead.errors import UserError
 
-LARGEST_JSON = 2**23  # bytes; parsed, JSON may take twenty times as much memory
+LARGEST_JSON = 2**23  # bytes; parsed JSON may take twenty times as much memory
 
 LONGEST_NAME = 255  # longest file name accepted, in characters
 
@@ -55,7 +55,7 @@ def write_json(path: Path, document: Any) -> None:
 
 
 def inside(folder: Path, name: str) -> Path:
-    """A file in the folder by its plain name. Paths and links that lead elsewhere are errors."""
+    """Return the path of a file in a folder; raise UserError for a name with a path, or a link that leads elsewhere."""
     if Path(name).name != name or "\\" in name or not name.isprintable() or len(name) > LONGEST_NAME:
         raise UserError(f"{folder} refers to the file {name[:80]!r}: expected a file name without a path")
     path, home = folder / name, folder.resolve()
@@ -71,7 +71,7 @@ def inside(folder: Path, name: str) -> Path:
 
 
 def open_regular(path: Path, expected: str = "a file") -> IO[bytes]:
-    """Open a regular file: no pipe, device or folder, and without blocking on a pipe."""
+    """Open a regular file, without blocking on a pipe; raise UserError for a pipe, device or folder."""
     try:
         mode = path.stat().st_mode
     except ValueError:  # a NUL in the name
@@ -149,7 +149,7 @@ def read_own_text(path: Path, expected: str, at_most: int = LARGEST_JSON) -> str
 
 
 def read_own_json(path: Path, expected: str) -> dict[str, Any]:
-    """The JSON object in a file that the user wrote; errors say where it is wrong."""
+    """The JSON object in a file that the user wrote; errors say where the JSON is invalid."""
     text = read_own_text(path, expected)
     try:
         document = json.loads(text)

@@ -10,7 +10,6 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from clearhead.classics.ngram_config import NGramConfig
 from clearhead.classics.recurrent import Recurrent
 from clearhead.errors import UserError
 from clearhead.formats import folder as model_folder
@@ -31,12 +30,12 @@ from clearhead.inspect.edits import Edit, Edits, EditValue
 from clearhead.inspect.state_trace import AnyTrace
 from clearhead.inspect.trace_factory import make_trace
 from clearhead.inspect.weights import weight
-from clearhead.model.config import Config
 from clearhead.model.transformer import Transformer
-from clearhead.networks import AnyConfig, Network, need_transformer
+from clearhead.networks import AnyConfig, Network, describe_shape, need_transformer
 from clearhead.runtime.device import pick_device
 from clearhead.runtime.quantization import need_exact
 from clearhead.runtime.quantization import quantize as round_matrices
+from clearhead.summary_table import html_table
 from clearhead.text.conversations import render_messages
 from clearhead.text.corpus import Document, documents
 from clearhead.text.inputs import encode_prompt, encode_text
@@ -66,7 +65,7 @@ class LanguageModel:
     ) -> None:
         self.network = network.eval()
         self.tokenizer = tokenizer
-        self.training = training  # how it was trained, if we trained it
+        self.training = training  # how it was trained, if Clearhead trained it
         self.name = name  # its display name: that of its folder or file
 
     @property
@@ -78,27 +77,28 @@ class LanguageModel:
         return next(self.network.parameters()).device
 
     def transformer(self, what: str = "this feature") -> Transformer:
-        """The network if it is a transformer; otherwise an error that names `what`."""
+        """Return the network if it is a transformer; otherwise, raise an error that names `what`."""
         need_transformer(self.config, what)
         assert isinstance(self.network, Transformer)
         return self.network
 
     def __repr__(self) -> str:
-        c = self.config
-        if isinstance(c, NGramConfig):
-            return (
-                f"LanguageModel({c.n_ngram:,} n-grams of up to {c.order} tokens, "
-                f"{self.tokenizer.kind} tokenizer of {c.n_vocab})"
-            )
-        blocks = f"blocks of {c.n_head} heads" if isinstance(c, Config) else f"{c.kind} blocks"
-        return (
-            f"LanguageModel({c.n_parameter:,} parameters: {c.n_block} {blocks}, "
-            f"width {c.d_model}, context {c.n_context}, {self.tokenizer.kind} tokenizer of {c.n_vocab})"
-        )
+        kind, n_vocab = self.tokenizer.kind, self.config.n_vocab
+        return f"LanguageModel({describe_shape(self.config)}, {kind} tokenizer of {n_vocab})"
+
+    def _repr_html_(self) -> str:
+        training = self.training or {}
+        labels = {"steps_done": "steps", "tokens": "tokens of text", "validation_loss": "validation loss"}
+        rows = [
+            ("network", describe_shape(self.config)),
+            ("tokenizer", f"{self.tokenizer.kind}, {self.config.n_vocab:,} tokens"),
+            *((label, training[name]) for name, label in labels.items() if training.get(name) is not None),
+        ]
+        return html_table((), rows, self.name)
 
     def save(self, folder: str | Path, overwrite: bool = False) -> None:
-        """Save to a folder that `load` and transformers can open. Raises an error if it contains a model, unless
-        `overwrite`.
+        """Save to a folder that `load` and transformers can open. Raises an error if the folder already
+        contains a model, unless `overwrite` is true.
         """
         need_exact(self.network, "saving")
         if not overwrite:
@@ -109,7 +109,7 @@ class LanguageModel:
     def export(self, path: str | Path, to: str | None = None, numbers: str | None = None) -> None:
         """Export for other programs: a folder for transformers, or one GGUF file for llama.cpp.
 
-        `to` is huggingface or gguf; default: by the path's suffix. `numbers` is the number type of the
+        `to` is huggingface or gguf; by default, the path's suffix decides. `numbers` is the data type of the
         matrices in a GGUF file: F32, F16 (default) or Q8_0. An n-gram model is exported as an ARPA file.
         """
         export(Saved(self.network, self.tokenizer, self.training), Path(path), to, numbers)
@@ -119,7 +119,7 @@ class LanguageModel:
         return render_messages(self.tokenizer, messages, add_generation_prompt)
 
     def chat_ids(self, messages: Sequence[Mapping[str, str]]) -> list[int]:
-        """`chat_text` as token ids, with special tokens parsed: the prompt for `generate` to reply to."""
+        """`chat_text` as token ids, with special tokens parsed: the prompt with which `generate` writes a reply."""
         return self.tokenizer.encode_template(self.chat_text(messages))[0]
 
     @torch.inference_mode()
@@ -140,17 +140,17 @@ class LanguageModel:
         **settings: Any,
     ) -> Any:
         """Generate text from a prompt; without one, from the start of a document or, if the model was trained on
-        a single document, of a line.
+        a single document, from the start of a line.
 
         The prompt is a text, or ids such as those of `chat_ids`. Generation ends after `tokens` tokens, at
         the end of the document, or before a stop string. The result is a str that also has `ids`,
         `log_probabilities` and `finish_reason`; with `samples`, a list of that many texts; with `inspect`,
         the text and a trace of prompt and text. Other settings are those of `stream`. The same seed gives
         the same text. A list of prompts is processed as one batch; the result is a list of what each prompt
-        would give alone.
+        would give on its own.
 
-        With `beams`, beam search: the text with the highest log-probability divided by its length to the
-        power of `length_penalty` (default 1). It is deterministic.
+        With `beams`, beam search finds the text with the highest log-probability divided by its length to the
+        power of `length_penalty` (default 1). The result is deterministic.
         """
         check_names(settings, [*signature(self.stream).parameters, *OF_GENERATE])
         many = isinstance(prompt, list | tuple) and (not prompt or type(prompt[0]) is not int)
@@ -246,7 +246,7 @@ class LanguageModel:
         decoder = EditedDecoder(network, edits) if edit else TracingDecoder(network)
         [text] = self._generate_joined(prompt, tokens, decoder=decoder, **settings)
         if text.ids[-1] not in self.tokenizer.end_ids:
-            decoder.decode_one(torch.tensor([text.ids[-1:]]))  # the last token is not processed yet
+            decoder.decode_one(torch.tensor([text.ids[-1:]]))  # the last token has not been processed yet
         if self._is_uncut(text, ids):
             return text, decoder.trace(self.tokenizer, self.name)
         whole = torch.tensor([ids + self.tokenizer.encode(text)], device=self.device)
@@ -278,13 +278,13 @@ class LanguageModel:
         shift: bool = False,
         edit: Mapping[str, EditValue | Edit] | None = None,
     ) -> Iterator[Generated]:
-        """`generate`, streamed in pieces; the last piece has the finish reason.
+        """Like `generate`, but yields the text in pieces; the last piece has the finish reason.
 
         The sampling rules and their order are described in `generate/sampler.py`. The penalties lower the
         logits of tokens already used; `repetition_penalty` includes those in the prompt. `logit_bias` maps
         ids, or the texts of single tokens, to a number added to the logit; -100 excludes the token. `regex` or
-        `json_schema` constrains the text; it matches unless tokens or time run out. `log_probabilities`
-        returns those of each sampled token and of that many alternatives, before any rule. `seconds`
+        `json_schema` constrains the text, which matches unless tokens or time run out. `log_probabilities` returns
+        that many alternatives for each sampled token, with log-probabilities before any rule. `seconds`
         limits the time. With `shift`, a full context drops its older half instead of being recomputed for
         each token: faster, but an approximation. `edit` applies at every token.
         """
@@ -323,7 +323,7 @@ class LanguageModel:
     def fill(self, text: str, count: int = 5) -> list[list[tuple[str, float]]]:
         """The most likely tokens for each ___ (or <|mask|>) in a text, with their probabilities.
 
-        For bidirectional models (`train` with bidirectional); a blank is one token.
+        For bidirectional models (`train` with `bidirectional`); each blank is one token.
         """
         return fill_mask(self.network, self.tokenizer, text, count)
 
@@ -333,13 +333,13 @@ class LanguageModel:
         batch_size: int = 32,
         report: Callable[[int, int], object] = lambda *_: None,
     ) -> Evaluation:
-        """The loss over the whole text in disjoint windows of the model's context, including the ends of
+        """The loss over the whole text in disjoint windows of the model's context length, including the ends of
         documents.
 
         A path, or the name of an existing file, is read. Documents do not see each other: each has the loss that
-        it has alone. For a model with a chat template, .jsonl files are conversations, rendered with it, and the
-        loss is that of the assistant's replies. For a bidirectional model it is the loss on masked tokens, which
-        depend only on the window's tokens. `report(done, total)` receives token counts.
+        it has on its own. For a model with a chat template, .jsonl files are conversations, rendered with it, and
+        the loss is that of the assistant's replies. For a bidirectional model, it is the loss on masked tokens,
+        whose choice depends only on the window's tokens. `report(done, total)` receives token counts.
         """
         if isinstance(text, Path) or (isinstance(text, str) and _names_file(text)):
             texts: Sequence[Document] = list(documents([text]))
@@ -377,7 +377,7 @@ class LanguageModel:
 
 
 def _names_file(text: str) -> bool:
-    """Whether a text is the name of a file. One that only looks like a name is an error, not a text."""
+    """Whether a text is the name of a file. A text that only looks like a file name is an error."""
     if not text or "\n" in text or len(text) > LONGEST_NAME:
         return False
     try:
@@ -397,11 +397,11 @@ def load(
     step: int | None = None,
     quantize: str | None = None,
 ) -> LanguageModel:
-    """Load a model by its folder, its GGUF file, or its name (built in, pulled, or on the Hugging Face Hub).
+    """Load a model from its folder or GGUF file, or by its name (built in, pulled, or on the Hugging Face Hub).
 
-    The default device is the best available, or the CPU if quantized; `dtype` is the type of its weights. For a run
-    with snapshots, `step` selects one. `quantize="int8"` quantizes its matrices: on a CPU, generation is several
-    times faster and slightly less accurate, and the model cannot be inspected.
+    The default device is the best available, or the CPU if the model is quantized; `dtype` is the data type of the
+    weights. For a run with snapshots, `step` selects one. `quantize="int8"` quantizes the matrices: on a CPU,
+    generation is several times faster and slightly less accurate, and the model cannot be inspected.
     """
     if quantize not in (None, "none", "int8"):
         raise UserError(f"quantize = {quantize!r}: expected int8, or none")

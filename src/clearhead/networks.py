@@ -12,10 +12,11 @@ from clearhead.classics.recurrent_config import RecurrentConfig
 from clearhead.errors import UserError
 from clearhead.model.config import Config, check_kind
 from clearhead.model.transformer import Transformer
+from clearhead.summary_table import plural
 
 KINDS = ("transformer", *get_args(CellKind), "ngram")
 
-# Networks trained by gradient descent; and all networks, including the n-gram model, which counts.
+# Networks trained by gradient descent, and all networks, including the n-gram model, which counts instead.
 LearnerConfig = Config | RecurrentConfig
 Learner = Transformer | Recurrent
 AnyConfig = LearnerConfig | NGramConfig
@@ -42,6 +43,17 @@ def learner_config_from_json(settings: dict[str, Any]) -> LearnerConfig:
     if isinstance(config, NGramConfig):
         raise UserError(f"kind = {config.kind!r}: expected a kind that is trained by gradient descent")
     return config
+
+
+def describe_shape(config: AnyConfig) -> str:
+    """The size of a network in words."""
+    if isinstance(config, NGramConfig):
+        return f"{config.n_ngram:,} n-grams of up to {config.order} tokens"
+    if isinstance(config, Config):
+        blocks = f"{plural(config.n_block, 'block')} of {plural(config.n_head, 'head')}"
+    else:
+        blocks = plural(config.n_block, f"{config.kind} block")
+    return f"{config.n_parameter:,} parameters: {blocks}, width {config.d_model}, context {config.n_context}"
 
 
 def need_causal(config: AnyConfig) -> None:

@@ -32,7 +32,7 @@ class Figure:
         self.canvas = canvas
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Save as SVG, PNG or PDF, by the suffix of the name."""
+        """Save as SVG, PNG or PDF, depending on the suffix of the file name."""
         kind, folder = check_place(path)
         with disk_errors(folder, "the figure was not saved"):
             Path(path).write_bytes(self._draw(kind))
@@ -82,7 +82,7 @@ def make_canvas(width: float, height: float) -> Canvas:
 
 
 def name(axes: Axes, title: str, note: str = "") -> None:
-    """Title a figure: what it shows and, below, which part of it and on what scale."""
+    """Title a figure with what it shows; the note below says which part, and on what scale."""
     axes.set_title(literal(f"{title}\n{note}" if note else title), loc="left", fontsize=9)
 
 
@@ -101,10 +101,9 @@ def label(
     upright: bool = False,
     font: float = 7,
 ) -> None:
-    """Label the cells along a side with tokens, each cell covering `size` tokens; numbered unless all are
-    labeled.
+    """Label the cells along a side with tokens, where each cell covers `size` tokens.
 
-    `first` is the position of the first token.
+    Unless every token is labeled, labels start with the position; `first` is that of the first token.
     """
     cells = -(-len(tokens) // size)
     step = -(-cells // most)
@@ -131,7 +130,7 @@ def literal(text: str) -> str:
 
 
 def part_of(rows: range, T: int) -> str:
-    """Which positions are shown, if not all."""
+    """Say which positions are shown; empty if all are."""
     if len(rows) == T:
         return ""
     if rows.stop == T:

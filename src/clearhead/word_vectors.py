@@ -17,7 +17,7 @@ class WordVectors(WordTable):
     """One vector per word: `vectors["cat"]`, `.nearest("cat")`, `.analogy("king", "man", "woman")`."""
 
     def save(self, path: str | Path) -> None:
-        """Write a file that word2vec, gensim and others read: .bin is binary, .txt and .vec are text."""
+        """Write a file that word2vec, gensim and others can read: .bin is binary, .txt and .vec are text."""
         word2vec.save(Path(path), self.words, self.vectors)
 
 
@@ -30,8 +30,8 @@ def train_words(sources: str | Path | Sequence[str | Path], **settings: Any) -> 
     """Train word vectors on your text: a file, a folder, a glob pattern, or several of these.
 
     Skip-gram with negative sampling. The keyword arguments are the fields of `Settings`: width, window,
-    negative, min_count, sample, epochs, rate, seed, workers. With workers=1, the same seed gives the same
-    vectors.
+    negative, min_count, sample, epochs, learning_rate, seed, workers. With workers=1, the same seed gives
+    the same vectors.
     """
     given = [sources] if isinstance(sources, str | Path) else sources
     return learn_words(documents(given), Settings(**settings))

@@ -5,7 +5,7 @@ import warnings
 
 import pytest
 
-pytest.importorskip("numba", reason="numba, which compiles the training of word vectors, is not installed")
+pytest.importorskip("numba", reason="numba, which compiles word-vector training, is not installed")
 
 from bench.words import measure
 from clearhead.classics.skip_gram import Settings

@@ -143,7 +143,7 @@ def test_discounts_fall_back_when_counts_are_insufficient():
     assert discounts(np.array([1, 1, 2, 3, 4])) != FALLBACK
     assert discounts(np.array([1, 1, 2, 3])) == FALLBACK  # no count of 4
     assert discounts(np.array([], dtype=np.int64)) == FALLBACK
-    assert discounts(np.array([1, 2, 3, 3, 3, 3, 4])) == FALLBACK  # the discount of 2s would be negative
+    assert discounts(np.array([1, 2, 3, 3, 3, 3, 4])) == FALLBACK  # the discount for 2s would be negative
 
 
 def test_orders_longer_than_the_text_add_nothing():

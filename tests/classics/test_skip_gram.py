@@ -96,7 +96,7 @@ def test_neighbor_is_never_its_own_negative_sample():
 
 
 def stretch(ids, window=5, kept=None, seed=1, V=20):
-    """The number of pairs in a stretch of text, and the words whose vectors changed."""
+    """Return the number of pairs in a stretch of text, and the words whose vectors changed."""
     inputs, outputs = tables(V, 4)
     before = inputs.copy()
     all_kept = np.full(V, CERTAIN, np.uint32)
@@ -127,7 +127,7 @@ def test_windows_do_not_cross_passage_ends():
 
 
 def test_window_sizes_are_sampled_uniformly():
-    """From 1 to 5 words on each side, 3 on average."""
+    """A window has 1 to 5 words on each side, 3 on average."""
     n, _ = stretch(list(range(20)) * 500)
     assert n / 10_000 == pytest.approx(6, abs=0.1)  # standard deviation: 2·√2 / √10,000 = 0.03
 
@@ -204,7 +204,7 @@ def test_closing_the_iterator_stops_the_threads(story_text, monkeypatch):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_nearest_neighbors_of_cat_are_animals(story_words, seed):
-    """Words in similar contexts get similar vectors: over eight seeds, no other word was in the top 15."""
+    """Words in similar contexts get similar vectors: with eight seeds, only animals were in the top 15."""
     vectors = learn(story_words, width=50, window=2, epochs=10, workers=1, seed=seed)
     nearest = [word for word, _ in vectors.nearest("cat", len(ANIMALS) - 1)]
     assert sorted(nearest) == sorted(set(ANIMALS) - {"cat"})

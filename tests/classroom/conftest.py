@@ -30,7 +30,7 @@ def runner():
 
 @pytest.fixture(scope="session")
 def limits():
-    """Generous enough for a busy machine, except where a test expects a timeout."""
+    """Limits generous enough for a busy machine, except where a test expects a timeout."""
     return ProcessLimits(seconds=120, cpu_seconds=240)
 
 

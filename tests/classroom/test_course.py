@@ -69,7 +69,7 @@ def test_full_folder_is_not_overwritten(tmp_path):
 @pytest.mark.parametrize(
     "name", ["../anna", "a/b", "", ".hidden", "a\nb", "x" * 65, "everyone", "anna ", "nul\0"]
 )
-def test_names_that_are_no_file_names_are_rejected(name):
+def test_names_that_cannot_be_file_names_are_rejected(name):
     with pytest.raises(UserError, match="cannot be used as a file name"):
         Course(1, (name,))
 
@@ -101,7 +101,7 @@ def test_damaged_class_json_is_one_error(text, tmp_path):
         read_course(tmp_path)
 
 
-def test_folder_that_is_no_class(tmp_path):
+def test_folder_that_is_not_a_class(tmp_path):
     with pytest.raises(UserError, match=r"has no class\.json"):
         read_course(tmp_path)
     with pytest.raises(UserError, match="no such folder"):
@@ -116,6 +116,6 @@ def test_part_of_a_class_leads_to_its_folder(tmp_path):
     (tmp_path / "submissions" / "anna.ipynb").write_text("{}")
     (tmp_path / "class.json").write_text("{}")
     for part in (tmp_path / "submissions", tmp_path / "submissions" / "anna.ipynb"):
-        with pytest.raises(UserError, match="is part of a class: name its folder") as error:
+        with pytest.raises(UserError, match="is part of a class: name the folder of the class") as error:
             read_course(part)
         assert str(error.value).endswith(str(tmp_path))

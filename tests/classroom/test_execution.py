@@ -140,7 +140,7 @@ def test_one_submission_sees_nothing_of_another(runner, limits, tmp_path):
 
 
 def test_processes_left_behind_are_ended(runner, limits, tmp_path):
-    """As root, the number of processes is not limited; what was started is still ended."""
+    """Root may start any number of processes, but those left running are still ended."""
     with SubmissionProcess(runner, limits, [tmp_path]) as process:
         process.run(
             "import os, time\n"
@@ -155,7 +155,7 @@ def test_processes_left_behind_are_ended(runner, limits, tmp_path):
         )
         pid = process.value("pid")
     if os.geteuid() != 0:
-        assert pid == 0  # it could not be started at all
+        assert pid == 0  # the process could not be started at all
     elif Path("/proc").is_dir():
         assert not Path(f"/proc/{pid}").exists()
 
@@ -173,7 +173,7 @@ def test_secrets_in_the_environment_are_not_passed_on(tmp_path, limits, monkeypa
 
 
 @landlock
-def test_files_outside_are_closed(process, tmp_path):
+def test_files_outside_cannot_be_opened(process, tmp_path):
     assert process.confined
     (tmp_path / "solutions.txt").write_text("42")
     package = Path(__file__).parents[2] / "src" / "clearhead" / "classroom"
@@ -193,7 +193,7 @@ def test_files_outside_are_closed(process, tmp_path):
 
 
 @landlock
-def test_what_exercises_need_is_open(process):
+def test_exercises_can_use_everything_they_need(process):
     process.run(
         "import clearhead as ch; model = ch.load('stories'); text = model.generate('Once', tokens=3, seed=1)"
     )

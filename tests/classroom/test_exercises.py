@@ -62,7 +62,7 @@ def test_data_and_hidden_inputs_differ_by_student_and_seed(exercise):
 
 
 def test_no_two_exercises_share_a_variable(variants):
-    """All cells of a notebook share one namespace, and Otter runs all tests at its end."""
+    """All cells of a notebook share one namespace, and Otter runs all tests at the notebook's end."""
     names = [name for variant in variants for name in (*variant.data, variant.exercise.asks)]
     assert len(names) == len(set(names))
 
@@ -77,8 +77,8 @@ def test_answers_to_the_lecture_numbers():
     assert names["boost"] == pytest.approx(10, abs=0.05)
 
 
-def test_one_head_matches_the_model_for_every_head(variants):
-    """The visible test compares with the model's own numbers; here for a head other than the student's."""
+def test_one_head_matches_the_model_for_another_head(variants):
+    """The visible test compares with the model's own numbers; this one does so for a head other than the student's."""
     variant = next(each for each in variants if each.exercise.name == "one-head")
     data = "head_text, head_block, head_number = 'Once a girl named Mia lived near the lake.', 2, 3"
     run(variant, data, variant.exercise.solution, variant.exercise.visible)

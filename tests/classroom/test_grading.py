@@ -38,7 +38,7 @@ def solution():
 
 
 def grade(documents, folder, limits):
-    """The grades by exercise of each notebook."""
+    """Return each notebook's grades by exercise."""
     (folder / "submissions").mkdir()
     for student, document in documents.items():
         (folder / "submissions" / f"{student}.ipynb").write_text(json.dumps(document))

@@ -22,13 +22,13 @@ pytestmark = [
 
 @pytest.fixture
 def nbgrader(tmp_path, monkeypatch):
-    """Run a command of nbgrader in a folder."""
+    """Run an nbgrader command in a folder."""
     for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR", "HOME"):
         monkeypatch.setenv(name, str(tmp_path / name.lower()))
         (tmp_path / name.lower()).mkdir()
     sources = [str(Path(__file__).parents[2] / "src"), os.environ.get("PYTHONPATH", "")]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sources)))
-    # nbgrader runs alembic, which is installed beside Python.
+    # nbgrader runs alembic, which is installed next to Python.
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
 
     def run(folder, *arguments):

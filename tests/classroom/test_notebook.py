@@ -1,4 +1,4 @@
-"""The notebooks: valid, complete, and without solutions or hidden tests in those for students."""
+"""The notebooks: valid and complete, and the students' contain no solutions or hidden tests."""
 
 import json
 

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def otter(tmp_path, monkeypatch):
-    """Run a command of Otter in a folder."""
+    """Run an Otter command in a folder."""
     pytest.importorskip(
         "otter", reason="otter-grader is not installed: see CONTRIBUTING.md", exc_type=ImportError
     )

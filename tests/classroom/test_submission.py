@@ -53,7 +53,7 @@ def test_cells_without_marks_are_found_by_the_name_they_define():
     "document",
     [{}, {"nbformat": 3, "worksheets": []}, {"nbformat": 4}, {"nbformat": 4, "cells": {}}],
 )
-def test_other_documents_are_no_notebooks(document):
+def test_other_documents_are_not_notebooks(document):
     with pytest.raises(UserError, match="not a notebook of format 4"):
         split(document, EXERCISES)
 
@@ -67,7 +67,7 @@ def test_damaged_cells_do_no_harm(cell):
     split(notebook(cell), EXERCISES)
 
 
-def test_files_that_cannot_be_read_are_one_line_each(tmp_path):
+def test_each_unreadable_file_gives_a_one_line_error(tmp_path):
     (tmp_path / "real.ipynb").write_text(json.dumps(notebook()))
     bad = {
         "text.txt": "hello",
@@ -106,7 +106,7 @@ def test_files_that_cannot_be_read_are_one_line_each(tmp_path):
     assert "at most" in errors["huge.ipynb"]
 
 
-def test_names_of_files_are_made_printable(tmp_path):
+def test_file_names_are_made_printable(tmp_path):
     (tmp_path / "a\x1b[31m\nb.ipynb").write_text("{}")
     assert [each.student for each in find_submissions(tmp_path)[0]] == ["a [31m b"]
 
@@ -120,7 +120,7 @@ def test_student_is_the_name_of_the_file_or_folder(tmp_path):
         find_submissions(tmp_path / "none")
 
 
-def test_students_are_found_whatever_the_case_and_other_files_are_not_graded(tmp_path):
+def test_student_names_ignore_case_and_other_files_are_not_graded(tmp_path):
     for name in ("ANNA.ipynb", "roster.csv", "clara.txt", "dora.ipynb"):
         (tmp_path / name).write_text("{}")
     (tmp_path / "ben").mkdir()

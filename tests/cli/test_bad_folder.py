@@ -1,4 +1,4 @@
-"""Models that cannot be saved: rejected before training, or saved elsewhere afterwards."""
+"""Models that cannot be saved: rejected before training, or saved elsewhere afterward."""
 
 import os
 import re
@@ -16,7 +16,7 @@ SMALL = ("--steps", 2, "--blocks", 1, "--width", 32, "--heads", 1, "--context", 
 
 @pytest.mark.parametrize("kept", [None, "config.json", "model.safetensors"])
 def test_folder_that_contains_a_model_is_rejected(kept, refused, story_file, copied_model):
-    """Even if only its config or its weights are left."""
+    """A folder with only a model's config or only its weights counts too."""
     for path in copied_model.iterdir():
         if kept not in (None, path.name):
             path.unlink()

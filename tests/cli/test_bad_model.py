@@ -335,7 +335,7 @@ def test_huge_weights_still_evaluate_and_generate(copied_model, clearhead, story
     assert clearhead("generate", copied_model, "The", "--tokens", 5).code == 0
 
 
-def test_models_list_skips_broken_models_with_a_warning(copied_model, clearhead, tmp_path, change_json):
+def test_models_list_skips_damaged_models_with_a_warning(copied_model, clearhead, tmp_path, change_json):
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "config.json").write_text("{")
     result = clearhead("models", ".", "--json")

@@ -199,7 +199,7 @@ ALSO = {"order": ["--kind", "ngram"], "length_penalty": ["--beams", "2"], "log_p
 
 
 def bounded_options():
-    """Every option that takes a number within bounds, with a value outside of them."""
+    """Every option that takes a number within bounds, with a value outside them."""
     for words, command in COMMANDS.items():
         settings = {each.name: each for each in LABS[words[1]].settings} if words[0] == "lab" else {}
         for option in config.options(command):

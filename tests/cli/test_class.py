@@ -44,7 +44,7 @@ def test_reasons_are_shown_for_a_single_submission(clearhead, made, tmp_path):
     (folder / "submissions" / "mine.ipynb").write_text('{"nbformat": 4, "cells": []}')
     result = clearhead("class", "grade", folder, "--jobs", 1)
     lines = [line.split(maxsplit=2) for line in result.out.splitlines()]
-    assert ["one-head", "0", "missing: the notebook has no cell for it"] in lines
+    assert ["one-head", "0", "missing: the notebook has no cell for this exercise"] in lines
     printed = clearhead("class", "grade", folder, "--json", "--jobs", 1).out
     assert json.loads(printed)["students"][0]["student"] == "mine"
 

@@ -144,7 +144,7 @@ def test_dangerous_options_must_be_typed(command, key, value, refused):
 
 
 def test_options_naming_files_hosts_or_secrets_cannot_be_set():
-    """Checked by name, so that newly added options are covered."""
+    """Options are checked by name, so that newly added ones are covered."""
     places = {"out", "file", "figure", "svg", "folder", "save"}
     suspect = {*places, "host", "token", "model", "from", "start", "wandb"}
     found = [(name, option.name) for name, option, of_lab in options() if may_be_set(option, of_lab)]

@@ -82,7 +82,7 @@ def test_missing_required_package_is_reported(findings, monkeypatch):
 def test_defaults_file_is_checked(findings):
     assert findings()["clearhead.toml"]["state"] == "fine"
     Path("clearhead.toml").write_text("[train]\nminutes = 3\n")
-    assert findings()["clearhead.toml"]["message"] == "clearhead.toml, for train"
+    assert findings()["clearhead.toml"]["message"] == "clearhead.toml, with defaults for train"
     Path("clearhead.toml").write_text("[train]\nminuts = 3\n")
     found = findings(code=1)["clearhead.toml"]
     assert (found["state"], "did you mean 'minutes'?" in found["message"]) == ("broken", True)
@@ -91,7 +91,7 @@ def test_defaults_file_is_checked(findings):
 def test_low_disk_space_is_reported(findings, clearhead, monkeypatch):
     monkeypatch.setattr(doctor, "LITTLE_ROOM", 2**70)
     assert findings()["runs/"]["state"] == "missing"
-    assert "Low disk space: runs/, home." in clearhead("doctor").out
+    assert "Low on disk space or not writable: runs/, home." in clearhead("doctor").out
 
 
 def test_cpu_features_and_memory_are_parsed(tmp_path):

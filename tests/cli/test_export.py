@@ -35,8 +35,9 @@ def test_gguf_export_loads_and_existing_targets_are_rejected(clearhead, refused,
 
 
 def test_folder_named_like_a_file_is_rejected(refused, clearhead, model_folder, tmp_path):
-    for out, *to in (["x.ggf"], ["out.bin"], ["x.gguf", "--to", "huggingface"]):
+    for out, *to in (["x.ggf"], ["out.bin"], ["x.onnx"], ["x.gguf", "--to", "huggingface"]):
         refused("export", model_folder, tmp_path / out, *to, words=[out, "is a folder", "gguf with --to"])
+        assert not (tmp_path / out).exists()
     assert clearhead("export", model_folder, tmp_path / "mine-0.6b").code == 0
     (tmp_path / "existing.folder").mkdir()
     assert clearhead("export", model_folder, tmp_path / "existing.folder").code == 0

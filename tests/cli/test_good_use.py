@@ -196,7 +196,7 @@ def test_generate_past_the_context_prints_a_warning(clearhead, model_folder, mod
     result = clearhead("generate", model_folder, "The", "--tokens", 120, "--shift", "--seed", 2)
     assert result.out == "The" + model.generate("The", tokens=120, shift=True, seed=2) + "\n"
     assert result.err.count("\n") == 1
-    assert "after 64 tokens the older half of the context is dropped: an approximation" in result.err
+    assert "after 64 tokens, the older half of the context is dropped: an approximation" in result.err
 
 
 def test_generate_respects_the_time_limit(clearhead, model_folder):
@@ -205,7 +205,7 @@ def test_generate_respects_the_time_limit(clearhead, model_folder):
 
 
 def losses_by_hand(model, texts):
-    """The loss at every token of each text and at its end, window by window, each text alone."""
+    """Return the loss at every token of each text and at its end, computed window by window, text by text."""
     losses, T, end = [], model.config.n_context, model.tokenizer.end_id
     for text in texts:
         ids = [end, *model.tokenizer.encode(text), end]

@@ -9,7 +9,7 @@ import pytest
 
 @pytest.fixture
 def answering(clearhead, monkeypatch):
-    """Run a command in a terminal at which these lines are typed."""
+    """Run a command in a terminal in which these lines are typed."""
 
     def call(*arguments, typed):
         terminal = io.StringIO("".join(f"{line}\n" for line in typed))

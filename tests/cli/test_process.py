@@ -58,7 +58,7 @@ def test_signal_stops_training_and_saves_the_model(command, number, story_file, 
     with subprocess.Popen(
         [*command, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as training:
-        timer = threading.Timer(100, training.kill)
+        timer = threading.Timer(300, training.kill)
         timer.start()
         lines = []
         for line in training.stderr:
@@ -73,10 +73,9 @@ def test_signal_stops_training_and_saves_the_model(command, number, story_file, 
     assert training.returncode == 0, lines
     summary = json.loads(out)
     assert summary["steps_done"] < summary["recipe"]["steps"]
-    assert (
-        f"stopped after {summary['steps_done']:,} steps; run the same command with --resume to continue\n"
-        in lines
-    )
+    done = summary["steps_done"]  # a single one on a busy machine
+    steps = "1 step" if done == 1 else f"{done:,} steps"
+    assert f"stopped after {steps}; run the same command with --resume to continue\n" in lines
     model = load(tmp_path / "model")
     assert model.training["steps_done"] == summary["steps_done"]
     assert model.generate("The", tokens=3)
@@ -93,7 +92,7 @@ def in_a_terminal(command, **environment):
     given = {**os.environ, "TERM": "xterm-256color", **environment}
     with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=given) as started:
         os.close(theirs)
-        timer = threading.Timer(100, started.kill)
+        timer = threading.Timer(300, started.kill)
         timer.start()
         seen = b""
         while True:
@@ -131,7 +130,7 @@ def test_training_lab_counts_steps_on_a_terminal(command):
 
 @pytest.mark.slow
 def test_reader_closing_the_pipe_early_is_not_an_error(model_folder):
-    """Runs without forking, so that Python's own startup and shutdown are included."""
+    """The command runs without forking, so that Python's own startup and shutdown are included."""
     arguments = [sys.executable, "-m", "clearhead", "generate", model_folder, "The", "--tokens", "2000"]
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as writing:
         assert writing.stdout.read(5)

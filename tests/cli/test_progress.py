@@ -9,6 +9,7 @@ from rich.console import Console
 
 from clearhead.cli import progress as shown
 from clearhead.cli.train import _suggest_use
+from clearhead.runs.progress_line import describe_progress
 from clearhead.runs.run import Progress
 from clearhead.training.trainer import StepRecord
 
@@ -23,17 +24,19 @@ def make(step, steps, seconds, validation=None, tokens_per_step=65536):
 def test_line_fits_80_columns(minutes, step):
     progress, validated = make(step, 2 * step, 5_999.0, 3.4567), make(max(1, step - 7), step, 5_990.0, 3.4567)
     for last in (None, validated, progress):
-        line = shown.describe(progress, last, minutes, 80)
+        line = describe_progress(progress, last, minutes, 80)
         assert len(line) <= 80, line
         assert "loss 3.457" in line
         assert last is None or "validation 3.4567" in line
 
 
 def test_timed_run_shows_the_time_instead_of_a_changing_total():
-    lines = [shown.describe(make(step, total, 35.0), None, 3.0, 80) for step, total in ((10, 90), (11, 120))]
+    lines = [
+        describe_progress(make(step, total, 35.0), None, 3.0, 80) for step, total in ((10, 90), (11, 120))
+    ]
     assert lines[0] == "0:35 of 3:00   step 10   loss 3.457   655,360 tokens/s"
     assert "120" not in lines[1]
-    assert shown.describe(make(10, 90, 35.0), None, None, 80).startswith("step 10/90   loss 3.457   ")
+    assert describe_progress(make(10, 90, 35.0), None, None, 80).startswith("step 10/90   loss 3.457   ")
 
 
 def test_long_lines_are_wrapped_on_a_terminal_only(monkeypatch):

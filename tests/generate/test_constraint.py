@@ -24,7 +24,7 @@ PRINTABLE = "".join(map(chr, range(32, 127))) + "é€\n"
 
 
 def sentencepiece(prefix: bool) -> Tokenizer:
-    """Like Llama 2 (with a space before every text) or Gemma: ▁ for a space, bytes for the rest."""
+    """A tokenizer like Llama 2's (with `prefix`, a space before every text) or Gemma's: ▁ for a space."""
     words = ["<unk>", *(f"<0x{byte:02X}>" for byte in range(256)), "▁", *"abcdefgh0123", "▁a", "ab", "▁ab"]
     merges = [("▁", "a"), ("a", "b"), ("▁a", "b")]
     vocabulary = {word: i for i, word in enumerate(words)}

@@ -38,7 +38,7 @@ def kept_tokens(n: int) -> list[int]:
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_one_block_matches_recomputing_the_remaining_tokens(name):
-    """In one block, a token's keys and values do not depend on other tokens; only positions must be right."""
+    """In one block, a token's keys and values do not depend on other tokens; only its position must be correct."""
     network = made(**SETTINGS[name])
     ids = torch.randint(13, (2, 60), generator=torch.Generator().manual_seed(1))
     decoder = ShiftingDecoder(network, 2)

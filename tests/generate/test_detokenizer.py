@@ -81,7 +81,7 @@ def test_end_token_stops_generation_and_flushes_held_back_text():
 
 
 def test_any_end_token_stops_generation():
-    """Even a token that has text elsewhere: as an end token it produces none."""
+    """Even a token that has text elsewhere produces none as an end token."""
     detokenizer = Detokenizer(Tokenizer(BYTES._inner, BYTES.config, ends=[ord("!")]))
     assert [*push(detokenizer, b"ab!"), detokenizer.finish_reason] == ["a", "b", "", "stop"]
 
@@ -126,7 +126,7 @@ def pieces() -> Tokenizer:
 
 
 def test_leading_space_is_kept_after_a_prompt(pieces):
-    """At the start of a document the space is the tokenizer's own, unless a grammar requires it."""
+    """At the start of a document, the space is the tokenizer's own, unless a grammar requires it."""
 
     def written(prompt: list[int], exact: bool = False) -> str:
         detokenizer = Detokenizer(pieces, prompt=prompt, exact=exact)

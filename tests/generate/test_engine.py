@@ -284,7 +284,7 @@ def test_two_torch_threads_give_the_same_result(make, tokenizer):
 
 
 def test_finished_requests_release_their_memory(make, tokenizer):
-    """Immediately, not at the next garbage collection: until then a server's memory would grow."""
+    """They release it immediately, not at the next garbage collection, so that a server's memory does not grow."""
 
     class Listener:
         def __init__(self, engine, request):

@@ -26,7 +26,7 @@ SETTINGS = {
 def make(case):
     torch.manual_seed(1)
     network = Transformer(preset(case.split(",")[0].split(" ")[0], **{**SIZES, **SETTINGS[case]}))
-    for parameter in network.parameters():  # gains and biases whose use affects the result
+    for parameter in network.parameters():  # so that ignoring a gain or bias changes the result
         torch.nn.init.normal_(parameter, mean=1 if parameter.ndim == 1 else 0, std=0.2)
     return quantize(network.eval())
 

@@ -78,7 +78,7 @@ def test_logit_bias_is_applied_before_the_penalties():
 
 
 def test_log_probabilities_are_those_of_the_model():
-    """Regardless of the sampling rules: b is never sampled here, yet reported as the most likely."""
+    """The sampling rules do not affect them: b is never sampled here, but is reported as the most likely."""
     one = sampler(temperature=0.3, top_k=1, logit_bias={B: -100}, log_probabilities=2)
     for _ in range(3):
         drawn = one.sample(LOGITS + 7)

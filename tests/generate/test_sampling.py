@@ -1,4 +1,4 @@
-"""Each sampling rule on four logits, by itself and against the one in transformers."""
+"""Each sampling rule on four logits, by itself and compared with the one in transformers."""
 
 import math
 
@@ -69,7 +69,7 @@ def test_presence_penalty_counts_once_and_frequency_penalty_each_time():
 
 
 def test_each_filter_narrows_the_result_of_the_previous_one():
-    # Of the two most likely tokens, the first has probability 2/3. With both filters only that token remains;
+    # Of the two most likely tokens, the first has probability 2/3. With both filters, only that token remains;
     # with top_p alone, two do.
     assert kept(filter_logits(LOGITS, Sampling(1.0, top_k=2, top_p=0.6))) == [1]
     assert kept(filter_logits(LOGITS, Sampling(1.0, top_p=0.6))) == [1, 3]

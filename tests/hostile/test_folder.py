@@ -480,7 +480,7 @@ def test_tokenizer_with_more_tokens_than_the_model_is_rejected(folder, refuse):
     for i in (12, 2**31, 2**32 - 1):
         whole["model"]["vocab"]["z"] = i
         path.write_text(json.dumps(whole))
-        refuse(folder, f"its tokenizer has {i + 1} tokens, its model only 12")
+        refuse(folder, f"its tokenizer has {i + 1} tokens, but its model has only 12")
     for i in (-1, 2**32, 2.5, "3", None):
         whole["model"]["vocab"]["z"] = i
         path.write_text(json.dumps(whole))

@@ -63,7 +63,7 @@ def packed(value):
 
 
 def write(path, metadata, tensors):
-    """Write a valid file of these values and F32 tensors; a tensor given as a shape becomes a hole in the file."""
+    """Write a valid file with these values and F32 tensors; a tensor given as a shape becomes a hole in the file."""
     head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(metadata))
     for key, value in metadata.items():
         kind, data = packed(value)
@@ -214,7 +214,7 @@ TENSORS = {
     "one token too few": (lambda t: {"token_embd.weight": embedding(t)[:-1]}, "257 tokens, but .* only 256"),
     "an embedding of 4 dimensions": (
         lambda t: {"token_embd.weight": embedding(t)[:, None, None]},
-        "embed_tokens.weight is 257×1×1×8, but its settings make it 257×8",
+        "embed_tokens.weight is 257×1×1×8, but its settings require 257×8",
     ),
     "no queries": (lambda t: {"blk.0.attn_q.weight": None, "more": torch.ones(64)}, "has no"),
     "reshaped keys": (
@@ -263,7 +263,7 @@ def test_inconsistent_vocabulary_is_rejected(sound, path, refuse):
     refuse(path, "tokenizer.ggml.token_type")
     longer = {"tokenizer.ggml.tokens": [*tokens, "more"], "tokenizer.ggml.token_type": [1] * 258}
     write(path, {**metadata, **longer}, tensors)
-    refuse(path, "has 258 tokens, but its model only 257")
+    refuse(path, "has 258 tokens, but its model has only 257")
     write(path, {**metadata, "tokenizer.ggml.eos_token_id": 257}, tensors)
     refuse(path, "expected a token id below 257")
 

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from clearhead.errors import UserError
+from clearhead.inspect.attribution import Attribution
 from clearhead.model.norm import Norm
 
 
@@ -106,3 +107,39 @@ def test_unknown_tokens_and_positions_raise(inspect):
         trace.attribute(0, 7)
     with pytest.raises(UserError, match="positions 0 to 6"):
         trace.block[0].head[0].why(0, 9)
+
+
+def test_attributions_are_shown_as_short_tables(inspect):
+    trace = inspect()
+    attribution = trace.attribute(7)
+    heading, *parts = repr(attribution).splitlines()
+    assert heading.startswith("Attribution(the logit of '7' after position 6: ")
+    assert f"{attribution.total:.4f}, the sum of {len(attribution.names)} parts" in heading
+    [(name, value)] = attribution.top(1)
+    assert parts[0].split() == [name, f"{value:+.4f}"]
+    assert (len(parts), parts[-1]) == (6, "  …")
+    shown = attribution._repr_html_()
+    others = attribution.total - sum(value for _, value in attribution.top(10))
+    assert f"{len(attribution.names) - 10} others" in shown
+    assert f"{others:.4f}" in shown
+    score = trace.block[1].head[0].why(4, 2)
+    heading, *parts = repr(score).splitlines()
+    assert heading.startswith("ScoreAttribution(the score of block 1, head 0, from position 4 to 2: ")
+    assert f"the sum of {score.values.numel()} pairs of parts" in heading
+    assert len(parts) == 6
+    assert "key part" in score._repr_html_()
+
+
+def test_lens_is_shown_as_a_table(inspect):
+    lens = inspect().lens()
+    [[(text, probability)]] = [tokens[:1] for tokens in lens.tokens()[-1:]]
+    shown = lens._repr_html_()
+    assert f"{text!r} {probability:.1%}".replace("'", "&#x27;") in shown
+    assert shown.count("after block") == len(lens)
+
+
+def test_tokens_in_tables_are_escaped():
+    shown = Attribution(["<part>"], torch.tensor([1.0]), "the logit of '<b>'")._repr_html_()
+    assert "the logit of &#x27;&lt;b&gt;&#x27;" in shown
+    assert "&lt;part&gt;" in shown
+    assert "others" not in shown

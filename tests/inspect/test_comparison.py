@@ -64,3 +64,10 @@ def test_distances_of_a_block_equal_those_of_its_sites(inspect, monkeypatch):
         assert set(distances) == set(comparison.one.sites())
         for name, distance in distances.items():
             assert distance == pytest.approx(comparison.distance(name), rel=1e-4, abs=1e-7), name
+
+
+def test_comparison_is_shown_briefly(inspect):
+    one, other = (inspect((1, 2, number)) for number in (3, 4))
+    shown = one.compare(other)
+    assert repr(shown) == f"Comparison({one!r}, {other!r}: {len(shown.pairs)} aligned positions)"
+    assert "aligned positions" in shown._repr_html_()

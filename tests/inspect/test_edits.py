@@ -1,4 +1,4 @@
-"""Edits: writing the same value changes nothing; another value changes only what depends on it."""
+"""Edits: writing the same value changes nothing; a different value changes only what depends on it."""
 
 import pytest
 import torch
@@ -29,7 +29,7 @@ def stirred(x: torch.Tensor) -> torch.Tensor:
     return torch.where(x.isfinite(), x * factors + 0.1 * factors, x)
 
 
-def test_writing_another_value_changes_the_logits(inspect):
+def test_writing_a_different_value_changes_the_logits(inspect):
     trace = inspect()
     for site in some_sites(trace.config):
         edited = trace.edit({str(site): stirred})

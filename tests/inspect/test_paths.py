@@ -63,7 +63,7 @@ def test_edited_head_moves_only_what_it_writes(inspect, edit, factor):
     edited = trace.edit({"block.2.head.1.output": edit})
     readout = LinearReadout.of_logit(edited, 5, 6)
     moved = readout.by_position(2)
-    # The norms have other scales, the same for all heads.
+    # The edit changes the norms' scales, by the same ratio for all heads.
     at = before[0].abs().argmax()
     ratio = moved[0, at] / before[0, at]
     torch.testing.assert_close(moved[1], factor * ratio * before[1], rtol=1e-3, atol=1e-5)

@@ -144,3 +144,11 @@ def test_site_can_be_plotted(model, tmp_path):
     ch.figure(model.inspect(TEXT), "block.0.state").save(tmp_path / "state.svg")
     ch.figure(model.inspect(TEXT), "probabilities").save(tmp_path / "words.svg")
     assert "<svg" in (tmp_path / "state.svg").read_text()
+
+
+def test_trace_is_shown_briefly(model):
+    trace = model.inspect("bats")
+    assert repr(trace) == f"StateTrace('bats': 4 positions, {len(trace.sites())} sites)"
+    assert "next token" in trace._repr_html_()
+    assert "heads" not in trace._repr_html_()
+    assert not hasattr(trace.block[0], "_repr_html_")

@@ -79,7 +79,7 @@ def inspect(network: Transformer, ids: torch.Tensor = IDS, **more: object) -> Tr
 
 
 class Reference:
-    """Return all sites by name, in float64, computed position by position where that is simplest."""
+    """All sites by name, in float64, computed position by position where that is simplest."""
 
     def __init__(self, network: Transformer, ids: torch.Tensor) -> None:
         self.c, self.T = network.config, len(ids)
@@ -366,3 +366,24 @@ def test_watch_callback_can_stop_the_run():
     with pytest.raises(InterruptedError), torch.no_grad():
         Trace(network, IDS[None], [["a"] * len(IDS)], watch=watch)
     assert len(seen) == 2
+
+
+def test_trace_is_shown_briefly():
+    trace = Trace(make("modern"), IDS[None], [["<b>", *"abcdef"]], tokenizer=None, model_name="mine")
+    assert repr(trace) == f"Trace('<b>abcdef': 7 positions, {len(trace.sites())} sites)"
+    assert repr(trace.edit({"block.0.head.0.output": 0})).endswith("sites, 1 edit)")
+    shown = trace._repr_html_()
+    assert "&lt;b&gt;abcdef" in shown
+    assert "<b>" not in shown
+    best = int(trace.logits[-1].argmax())
+    probability = trace.logits[-1].softmax(-1).max().item()
+    assert f"&#x27;{best}&#x27; {probability:.1%}" in shown
+    batch = Trace(make("modern"), IDS[None].repeat(2, 1), [["a"] * 7] * 2, single=False)
+    assert "2 texts" in batch._repr_html_()
+    assert "next token" not in batch._repr_html_()
+
+
+def test_notebooks_find_no_html_in_blocks_and_heads():
+    trace = inspect(make("modern"))
+    for view in (trace.block[0], trace.block[0].head[0]):
+        assert not hasattr(view, "_repr_html_")

@@ -77,7 +77,7 @@ def test_sequences_beyond_the_limit_are_rejected():
 
 
 def test_linear_attention_has_the_same_scores_with_w_on_either_side():
-    """k W q with W = [[1, 2], [3, 4]], q = [0, 1] and keys [10, 0] and [0, 10], by hand."""
+    """k W q with W = [[1, 2], [3, 4]], q = [0, 1] and keys [10, 0] and [0, 10], computed by hand."""
     result = clearhead.lab("attention", matrix="1 2 / 3 4", boost=10.0, sequence="01")
     assert result.part("W on either side").values == [
         ["[10, 0]", "[10, 20]", 20, "[2, 4]", 20],

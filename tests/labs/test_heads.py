@@ -100,3 +100,17 @@ def test_stories_with_unknown_characters_are_skipped():
     config = preset("lecture", n_vocab=tokenizer.n_vocab, n_context=32, n_block=1, n_head=2, d_model=8)
     scores = heads(LanguageModel(Transformer(config), tokenizer))
     assert scores.antecedent.shape == (1, 2)
+
+
+def test_scores_are_shown_as_a_short_table(model):
+    scores = heads(model, sequences=1, stories=1)
+    heading, columns, *rows = repr(scores).splitlines()
+    assert heading == "HeadScores(1 block × 2 heads)"
+    assert columns.split() == ["role", "best", "head", "its", "score", "uniform", "attention"]
+    assert [row.split()[0] for row in rows] == list(scores.kinds)
+    block, head, score = scores.best("previous")
+    first = rows[0].split()
+    assert first[1:6] == ["block", f"{block},", "head", str(head), f"{score:.4f}"]
+    shown = scores._repr_html_()
+    assert f"{score:.4f}" in shown
+    assert shown.count("<tr>") == 6

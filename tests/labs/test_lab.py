@@ -51,6 +51,11 @@ def test_integers_are_accepted_as_floats():
     assert Setting("x", 1.0, "").check(2) == 2.0
 
 
+def test_results_are_shown_by_their_findings():
+    assert repr(RESULT) == "Result(attention: numbers, shades, curve, map)\n  most: 0.5\n  infinite: inf"
+    assert ">infinite</th>" in RESULT._repr_html_()
+
+
 def test_results_export_to_json_and_csv():
     document = json.loads(RESULT.to_json())
     assert document["findings"] == {"most": 0.5, "infinite": None}

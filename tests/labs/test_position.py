@@ -10,8 +10,8 @@ from clearhead.errors import UserError
 @pytest.mark.parametrize("position", ["learned", "sinusoidal", "rotary"])
 def test_order_matters_only_with_position_information(seed, position):
     result = clearhead.lab("position", position=position, seed=seed)
-    assert result.findings["largest change without position"] < 5e-6  # 3e-7 to 1e-6 across seeds
-    assert result.findings["mean change with position"] > 0.05
+    assert result.findings["largest change without positions"] < 5e-6  # 3e-7 to 1e-6 across seeds
+    assert result.findings["mean change with positions"] > 0.05
     (table,) = result.parts
     assert sorted(result.findings["shuffled"].split()) == sorted(result.settings["sentence"].split())
     for row, (without, with_position) in zip(table.rows, table.values, strict=True):
@@ -33,12 +33,12 @@ def test_in_a_causal_model_a_word_keeps_its_vector_only_after_the_same_words(see
     kept = [before[: i + 1] == after[: i + 1] for i in range(4)]
     values = result.parts[0].values
     assert [without < 5e-6 for without, _ in values] == kept
-    assert result.findings["words that keep their vector without position"] == sum(kept)
+    assert result.findings["words that keep their vector without positions"] == sum(kept)
     assert [without > 1e-3 for without, _ in values] == [not same for same in kept]
 
 
 def test_without_causal_attention_every_word_keeps_its_vector():
-    assert clearhead.lab("position").findings["words that keep their vector without position"] == 9
+    assert clearhead.lab("position").findings["words that keep their vector without positions"] == 9
 
 
 def test_sentences_of_one_distinct_word_are_rejected():

@@ -177,3 +177,10 @@ def test_invalid_arguments_are_rejected(model, texts, changed, message):
         asked["labels"] = odd[asked["labels"]]
     with pytest.raises(UserError, match=message.replace("80", str(n))):
         probe(model, **asked)
+
+
+def test_probe_is_shown_without_its_weights(model, texts):
+    found = probe(model, texts, [text[0] for text in texts], "block.1.input", at=[0] * len(texts))
+    assert repr(found) == f"Probe({found})"
+    assert "\n" not in repr(found)
+    assert f"{found.accuracy:.1%}" in found._repr_html_()

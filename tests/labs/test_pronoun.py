@@ -1,4 +1,4 @@
-"""In a causal model a pronoun cannot know the adjective; in a bidirectional one it can encode its antecedent."""
+"""In a causal model, a pronoun's vector cannot depend on the adjective; in a bidirectional one, it can."""
 
 from dataclasses import replace
 
@@ -21,7 +21,7 @@ def test_weights_are_summed_over_all_heads(model):
             assert result.part(part).values[row] == pytest.approx(
                 [each.item() for each in expected], abs=1e-6
             )
-    assert result.findings["largest difference at it between the two"] < 1e-6
+    assert result.findings["largest difference at it between the two sentences"] < 1e-6
     assert result.part("from the last word").values[0] != result.part("from the last word").values[1]
 
 
@@ -40,21 +40,21 @@ def test_invalid_words_and_missing_model_are_rejected(model, monkeypatch):
 def test_bidirectional_models_can_be_inspected(model):
     model.network.config = replace(model.config, causal=False)
     found = clearhead.lab("pronoun", model, seeds=0).findings
-    assert found["largest difference at it between the two"] > 1e-6
+    assert found["largest difference at it between the two sentences"] > 1e-6
 
 
 def test_tired_attends_to_chicken_and_wide_to_road_in_the_built_in_model():
     found = clearhead.lab("pronoun", seeds=0).findings
     assert found["tired: attention to chicken minus road"] > 0
     assert found["wide: attention to chicken minus road"] < 0
-    assert found["largest difference at it between the two"] < 1e-5
+    assert found["largest difference at it between the two sentences"] < 1e-5
 
 
 def test_tired_attends_to_chicken_and_wide_to_road(smollm2):
     found = clearhead.lab("pronoun", smollm2, seeds=0).findings
     assert round(found["tired: attention to chicken minus road"], 2) == 1.28
     assert round(found["wide: attention to chicken minus road"], 2) == -0.73
-    assert found["largest difference at it between the two"] < 1e-5
+    assert found["largest difference at it between the two sentences"] < 1e-5
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +89,7 @@ def test_causal_model_knows_the_antecedent_only_at_the_end(at_it):
     assert back["probe"] == 0.5
     assert back["flipped"] == 0
     assert back["attention"] == pytest.approx(0, abs=1e-6)
-    assert back["accuracy at end"] > 0.85
+    assert back["accuracy at the end"] > 0.85
 
 
 @pytest.mark.slow
@@ -115,7 +115,7 @@ def test_accuracy_improves_during_training(learned):
 def test_masking_alone_does_not_teach_the_antecedent():
     found = clearhead.lab("pronoun", seeds=1, steps=40, asked=False).findings
     assert found["bidirectional: accuracy at the pronoun"] < 0.2
-    assert abs(found["bidirectional: attention to the antecedent minus the other"]) < 0.1
+    assert abs(found["bidirectional: attention to the antecedent minus that to the other noun"]) < 0.1
     assert "attention to chicken minus road" in " ".join(found)  # in the built-in model
 
 

@@ -1,4 +1,4 @@
-"""An induction head forms from scratch, is found, and ablating it removes the behavior."""
+"""An induction head forms from scratch and is found; ablating it removes the behavior."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The answers to the questions of all stops, computed in numpy: a number, or the index of the right option."""
+"""The answers to the questions at all stops, computed in numpy: a number, or the index of the correct option."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""The built-in model in numpy, written from the lectures' formulas alone: what the stops are compared with."""
+"""The built-in model in numpy, written from the lectures' formulas alone: the reference for the stops."""
 
 from functools import cache
 
@@ -34,7 +34,7 @@ def encode(text):
 
 
 def run(ids, ablated=(), zeroed=None):
-    """Everything that a pass computes: t1 … t5 and h of each block, each head's steps, and the logits.
+    """Return everything that a forward pass computes: t1 … t5 and h of each block, each head's steps, and the logits.
 
     `ablated` holds (block, head) pairs; `zeroed` is a position whose input vector is set to 0.
     """

@@ -1,4 +1,4 @@
-"""The numbers of lecture 000, against a pass through the model in numpy and against arithmetic."""
+"""The numbers in lecture 000, checked against a forward pass in numpy and against arithmetic."""
 
 from functools import cache
 
@@ -57,12 +57,12 @@ def test_simplest_attention_needs_no_matrices():
     result = compute(3)
     x = np.array([[1.0, 0], [0, 1], [1, 1]])
     alpha = softmax(np.where(np.tri(3, dtype=bool), x @ x.T, -np.inf))
-    assert values(result.part("weights, by hand")) == pytest.approx(alpha)
-    assert values(result.part("outputs, by hand")) == pytest.approx(alpha @ x)
+    assert values(result.part("weights, hand-chosen vectors")) == pytest.approx(alpha)
+    assert values(result.part("outputs, hand-chosen vectors")) == pytest.approx(alpha @ x)
     ids = [encode(f" {word}")[0] for word in ("chicken", "road", "it")]
     E = weights()["embedding.weight"][ids]
-    assert values(result.part("scores, embeddings of the model")) == pytest.approx(E @ E.T)
-    assert values(result.part("weights, embeddings of the model")).diagonal() == pytest.approx([1, 1, 1])
+    assert values(result.part("scores, embeddings from the model")) == pytest.approx(E @ E.T)
+    assert values(result.part("weights, embeddings from the model")).diagonal() == pytest.approx([1, 1, 1])
 
 
 X = np.array([[1.0, 0], [0, 1], [1, 1]])
@@ -116,7 +116,7 @@ def repetition(*ablated):
     return np.mean(losses), np.mean(found)
 
 
-def test_heads_have_roles_and_are_missed():
+def test_heads_have_roles_and_ablating_them_raises_the_loss():
     result = compute(7)
     table = result.parts[0]
     heads = [tuple(int(n) for n in row[0].replace(",", "").split()[1::2]) for row in table.values[1:]]
@@ -174,12 +174,12 @@ def test_only_heads_move_information_between_streams():
     )
     logit = run(ids)["logits"][-1, encode(" was")[0]]
     assert result.findings["logit of “was”"] == pytest.approx(logit, rel=1e-4)
-    assert result.findings["sum of what all parts wrote towards it"] == pytest.approx(logit, rel=1e-4)
+    assert result.findings["sum of all contributions to the logit"] == pytest.approx(logit, rel=1e-4)
 
 
 def test_induction_circuit_needs_both_heads():
     rows = compute(10).part("induction circuit").values
     for (weight, loss), ablated in zip(rows, ((), ((0, 0),), ((2, 1),), ((0, 0), (2, 1))), strict=True):
         assert (loss, weight) == pytest.approx(repetition(*ablated), rel=1e-3)
-    assert rows[1][0] < 0.2 * rows[0][0]  # without the previous-token head, it finds little
+    assert rows[1][0] < 0.2 * rows[0][0]  # without the previous-token head, the induction head finds little
     assert min(rows[1][1], rows[2][1]) > rows[0][1] + 1

@@ -1,4 +1,4 @@
-"""The numbers of lecture 001, against arithmetic in numpy and fractions."""
+"""The numbers in lecture 001, checked against arithmetic in numpy and fractions."""
 
 from fractions import Fraction
 
@@ -41,7 +41,7 @@ def test_sentences_are_products_of_conditional_probabilities():
     chances = softmax(run(ids)["logits"])[range(len(ids) - 1), ids[1:]]
     assert values(model)[:, 0] == pytest.approx(chances, rel=1e-3)
     assert values(model)[:, 1] == pytest.approx(chances.cumprod(), rel=1e-3)
-    assert result.findings["probability by the model"] == pytest.approx(chances.prod(), rel=1e-3)
+    assert result.findings["probability under the model"] == pytest.approx(chances.prod(), rel=1e-3)
 
 
 def test_rnn_and_attention_contextualize_the_same_vectors():
@@ -54,7 +54,7 @@ def test_rnn_and_attention_contextualize_the_same_vectors():
             states.append(state)
         mixed = softmax(np.where(np.tri(len(x), dtype=bool), x @ x.T, -np.inf)) @ x
         assert values(part) == pytest.approx(np.hstack((x, states, mixed)))
-    assert result.findings["distance of the two bats before"] == 0
+    assert result.findings["distance between the two vectors of bats before"] == 0
     assert result.findings["distance after the RNN"] > 0.1
     assert result.findings["distance after attention"] > 0.1
     assert answer(2) == 1  # e2' and e3'
@@ -94,7 +94,7 @@ def test_long_sequences_need_longer_keys():
     assert np.exp(answer(5)) == pytest.approx(100)
 
 
-def test_matrix_may_stand_on_either_side():
+def test_matrix_may_be_on_either_side():
     findings = compute(6).findings
     k, q = embed("1")[0], embed("0")[0]
     assert findings.pop("k · q") == k @ q == 0

@@ -1,4 +1,4 @@
-"""The numbers of lecture 002, against numpy."""
+"""The numbers in lecture 002, checked against numpy."""
 
 import re
 from collections import Counter
@@ -36,7 +36,7 @@ def test_cat_and_dog_share_their_neighbors():
 
 
 def test_counted_vectors_have_the_dot_products_of_positive_pmi():
-    """Counted here by hand: how much more often two words are neighbors than by chance."""
+    """Counted independently here: how much more often than by chance two words are neighbors."""
     counts, centers = Counter(), Counter()
     for i in range(numbers.COUNTED):
         text = re.findall(r"\w+(?:'\w+)*", story(0, i).text.lower())

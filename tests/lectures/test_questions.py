@@ -17,7 +17,7 @@ def test_every_stop_has_a_question():
 
 @pytest.mark.parametrize("stop", ANSWERS)
 def test_terminal_computes_the_answers_that_the_page_accepts(stop):
-    """tests/web/test_lectures.py gives the page these answers, and reads its questions."""
+    """tests/web/test_lectures.py enters these answers on the page and checks its questions."""
     expected, question = ANSWERS[stop], STOPS[stop].question
     assert bool(question.options) == isinstance(expected, set)
     if question.options:
@@ -28,7 +28,7 @@ def test_terminal_computes_the_answers_that_the_page_accepts(stop):
 
 
 @pytest.mark.parametrize("stop", ANSWERS)
-def test_texts_of_the_terminal_have_no_tex(stop):
+def test_terminal_texts_contain_no_tex(stop):
     question = STOPS[stop].question
     for text in (question.text, question.hint, question.show_solution(), *question.options):
         assert not re.search(r"[\\${}]", text), text

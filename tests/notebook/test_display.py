@@ -26,7 +26,7 @@ def model():
 
 
 def run_in_thread(work):
-    """Run in another thread, because the browser's event loop runs in this one."""
+    """Run a function in a separate thread, because the browser's event loop runs in this one."""
     with ThreadPoolExecutor(1) as threads:
         return threads.submit(work).result(60)
 

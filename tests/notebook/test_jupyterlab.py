@@ -141,7 +141,7 @@ def test_widgets_in_jupyterlab(browser, models, tmp_path):
         assert page.locator(".jp-CodeCell").count() == len(CELLS)
         assert second.locator(".detail h2").inner_text().startswith("Block 1, head 1")
 
-        # Type another text: the model in the kernel runs it.
+        # Type a different text: it is run through the model in the kernel.
         first.get_by_label("Input text").fill(longer := f"{TEXT} a")
         chances = model.inspect(longer).logits[-1].softmax(-1).topk(9).values.tolist()
         page.wait_for_function(

@@ -108,7 +108,7 @@ def test_widget_in_marimo(browser, models, tmp_path, mode, theme):
         page.keyboard.press("]")
         widget.get_by_text("Block 1, head 1: attention from").wait_for()
 
-        # Type another text: the model in the kernel runs it.
+        # Type a different text: it is run through the model in the kernel.
         widget.get_by_label("Input text").fill(longer := f"{TEXT} a")
         chances = model.inspect(longer).logits[-1].softmax(-1).topk(9).values.tolist()
         widget.locator(".next .share", has_text=percent(chances[0])).first.wait_for()

@@ -44,7 +44,7 @@ def ends_of(folder, name):
 
 
 def test_multiple_end_tokens_stop_generation_and_round_trip(theirs, tmp_path):
-    """Stored in generation_config.json, as for Llama 3 and Gemma; the eleventh token is made an end token."""
+    """They are in generation_config.json, as for Llama 3 and Gemma; the eleventh token is made an end token."""
     ids = torch.tensor([list(b"The road")])
     written = theirs.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=30, do_sample=False)[
         0, 8:

@@ -1,4 +1,4 @@
-"""Every family as saved by transformers: loads here with the same logits, and loads there again."""
+"""Models of every family saved by transformers load here with the same logits, and load there again."""
 
 import json
 
@@ -87,7 +87,7 @@ def theirs(request):
     model = getattr(transformers, f"{name}{'LMHeadModel' if name == 'GPT2' else 'ForCausalLM'}")(
         config
     ).eval()
-    for parameter in model.parameters():  # so that a mixed-up bias or gain shows
+    for parameter in model.parameters():  # so that a mixed-up bias or gain is detected
         parameter.data.add_(0.1 * torch.randn_like(parameter))
     return model
 
@@ -159,7 +159,7 @@ def test_sharded_files_and_half_precision_load(theirs, folder, tmp_path):
 
 
 def test_tensor_names_without_prefix_load(tmp_path):
-    """As in the oldest files on the Hugging Face Hub."""
+    """The oldest files on the Hugging Face Hub have such names."""
     from safetensors.torch import load_file, save_file
 
     torch.manual_seed(0)
@@ -175,7 +175,7 @@ def test_tensor_names_without_prefix_load(tmp_path):
 
 
 def test_older_setting_names_load(tmp_path):
-    """As in files from before transformers 5: rope_theta, rope_local_base_freq, no layer_types."""
+    """Files from before transformers 5 have rope_theta and rope_local_base_freq, and no layer_types."""
     torch.manual_seed(0)
     settings = {**GEMMA, "num_hidden_layers": 7}
     theirs = transformers.Gemma3ForCausalLM(transformers.Gemma3TextConfig(**settings)).eval()

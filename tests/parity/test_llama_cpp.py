@@ -71,7 +71,7 @@ PROMPT = "The chicken didn't cross the road because it was"
 def make(config: Config, tokenizer: Tokenizer | None = None) -> LanguageModel:
     torch.manual_seed(0)
     network = Transformer(config)
-    for parameter in network.parameters():  # so that a mixed-up bias or gain shows
+    for parameter in network.parameters():  # so that a mixed-up bias or gain is detected
         parameter.data.add_(0.1 * torch.randn_like(parameter))
     return LanguageModel(network, tokenizer or Tokenizer.train("byte", []))
 
@@ -172,7 +172,11 @@ def test_bpe_tokenizer_is_exported(tmp_path):
 @pytest.mark.parametrize(
     ("config", "kind", "message"),
     [
-        (preset("lecture", **SIZES), "byte", "gelu_tanh in the feed-forward, this model uses relu"),
+        (
+            preset("lecture", **SIZES),
+            "byte",
+            "gelu_tanh in the feed-forward network, but this model uses relu",
+        ),
         (
             preset("modern", **SIZES, causal=False),
             "byte",

@@ -129,7 +129,7 @@ def test_static_and_contextual_vectors(model, one, other, word, cosines):
 
 
 def test_loading_uses_little_more_memory_than_the_model(path, tmp_path):
-    """Measured beyond what the process uses after loading a small model and this model's tokenizer."""
+    """The baseline is the process's memory after loading a small model and this model's tokenizer."""
     config = preset("modern", n_vocab=257, n_context=64, n_block=1, n_head=1, d_model=32)
     small = LanguageModel(Transformer(config), Tokenizer.train("byte", []))
     small.export(tmp_path / "small.gguf", "gguf")

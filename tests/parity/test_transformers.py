@@ -1,4 +1,4 @@
-"""Saved models load in transformers with the same logits and token ids, and its saved models load here."""
+"""Saved models load in transformers with the same logits and token ids, and models saved there load here."""
 
 import pytest
 import torch
@@ -22,7 +22,7 @@ def make(name: str, kind: str, **more: object) -> LanguageModel:
     tokenizer = Tokenizer.train(kind, [TEXT * 3], 300 if kind == "bpe" else None)
     config = preset(name, n_vocab=tokenizer.n_vocab, n_context=160, n_block=3, n_head=4, d_model=64, **more)
     network = Transformer(config)
-    for parameter in network.parameters():  # so that a mixed-up bias or gain shows
+    for parameter in network.parameters():  # so that a mixed-up bias or gain is detected
         parameter.data.add_(0.2 * torch.randn_like(parameter))
     return LanguageModel(network, tokenizer)
 

@@ -1,4 +1,4 @@
-"""Runs with several real processes on one machine match the losses of a single one, no matter how many resume them."""
+"""Runs with several real processes on one machine match a single process's losses, even if resumed by fewer or more."""
 
 import json
 import os

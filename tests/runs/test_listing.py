@@ -1,10 +1,25 @@
 """Runs on disk."""
 
+import inspect
+import json
+
+import numpy as np
 import pytest
 from filelock import FileLock
 
+import clearhead as ch
+from clearhead.cli.runs import _describe
 from clearhead.errors import UserError
-from clearhead.runs.listing import describe_run, find_runs, is_held, planned_steps, resume_command
+from clearhead.runs import listing
+from clearhead.runs.listing import (
+    ListedRuns,
+    describe_run,
+    find_runs,
+    is_held,
+    list_texts,
+    planned_steps,
+    resume_command,
+)
 from clearhead.runs.training import train
 
 
@@ -57,6 +72,7 @@ def test_lock_counts_only_while_held(tmp_path):
         ("clearhead train -o here a.txt", "train -o there a.txt --resume"),
         ("clearhead train a.txt --out=here", "train a.txt --out=there --resume"),
         ("notebook.py", None),
+        ("ch.train train", None),
         ("", None),
     ],
 )
@@ -64,3 +80,103 @@ def test_resume_command(tmp_path, began, resumes, monkeypatch):
     monkeypatch.chdir(tmp_path)
     made = resume_command(began.split(), tmp_path / "there")
     assert made == (None if resumes is None else resumes.replace("there", str(tmp_path / "there")).split())
+
+
+def test_texts_are_named_by_the_command_or_the_call():
+    assert list_texts(["clearhead", "train", "books/a.txt", "b.txt", "--steps", "5"]) == ["a.txt", "b.txt"]
+    assert list_texts(["ch.train", "books/a.txt", "b.txt"]) == ["a.txt", "b.txt"]
+    assert list_texts(["notebook.py"]) == []
+
+
+def test_runs_are_listed_in_python(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    [listed] = ch.runs()
+    assert listed.folder.resolve() == run
+    assert (listed.text, listed.tokenizer.split()[0]) == ("stories.txt", "char")
+    assert (listed.steps_done, listed.steps_planned, listed.finished) == (4, 4, True)
+    assert ch.runs()["my"] == ch.runs("runs/my")[0] == ch.runs("runs/my")["runs/my"] == listed
+    with pytest.raises(UserError, match="no run 'myy' in runs; did you mean 'my'"):
+        ch.runs()["myy"]
+    assert list(inspect.signature(ch.runs).parameters) == ["folder"]
+
+
+def test_python_lists_the_same_numbers_as_the_command(run, tmp_path):
+    listed, told = ch.runs(tmp_path / "runs")[0], _describe(run)
+    for name in ("validation_loss", "best_validation_loss", "bits_per_byte", "best_bits_per_byte"):
+        assert getattr(listed, name) == told[name]
+    assert (listed.text, listed.tokenizer, listed.parameters) == (
+        told["text"],
+        told["tokenizer"],
+        told["parameters"],
+    )
+    # A character of the stories is a byte, except for the token that ends the text.
+    assert listed.bits_per_byte == pytest.approx(listed.validation_loss / np.log(2), rel=0.01)
+
+
+def test_metrics_are_arrays(run):
+    records = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    metrics = ch.runs(run)[0].metrics
+    assert {len(values) for values in metrics.values()} == {4}
+    assert metrics["step"].tolist() == [1, 2, 3, 4]
+    assert metrics["loss"].tolist() == [record["loss"] for record in records]
+    assert metrics["smoothed"][1] == pytest.approx(metrics["loss"][:2].mean())
+    measured = ["validation" in record for record in records]
+    assert np.isfinite(metrics["validation"]).tolist() == measured
+    assert metrics["validation"][-1] == records[-1]["validation"]
+    assert (metrics["step"].dtype, metrics["loss"].dtype) == (np.int64, np.float64)
+
+
+def test_missing_and_non_finite_values_are_nan(run):
+    (run / "metrics.jsonl").write_text('{"step": 1, "loss": null}\n{"step": 2, "loss": 3}\n{"st')
+    metrics = ch.runs(run)[0].metrics
+    assert metrics["step"].tolist() == [1, 2]
+    np.testing.assert_array_equal(metrics["loss"], [np.nan, 3.0])
+    assert np.isnan(metrics["validation"]).all()
+
+
+def test_run_without_metrics_has_empty_curves(run):
+    (run / "metrics.jsonl").unlink()
+    [listed] = ch.runs(run)
+    assert listed.metrics["loss"].shape == (0,)
+    assert listed.validation_loss is listed.bits_per_byte is None
+    assert "0 of 0 steps, finished" in repr(listed)
+
+
+def test_damaged_run_is_skipped_with_a_warning(run, tmp_path):
+    (run / "run.json").write_text("{}")
+    with pytest.warns(UserWarning, match=r"skipped: .*run\.json") as told:
+        assert ch.runs(tmp_path / "runs") == []
+    assert told[0].filename == __file__
+
+
+def test_missing_folder_is_rejected_unless_it_is_the_default(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert repr(ch.runs()) == "no runs in runs; start one: ch.train('my.txt', out='runs/my')"
+    assert ch.runs()._repr_html_().startswith("<p>no runs in runs")
+    with pytest.raises(UserError, match="no such folder: nowhere"):
+        ch.runs("nowhere")
+
+
+def test_runs_are_shown_as_tables(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    listed = ch.runs()
+    heading, row = repr(listed).splitlines()
+    assert heading.split() == ["run", "text", "tokenizer", "steps", "bits", "per", "byte", "state"]
+    assert row.split()[:2] == ["runs/my", "stories.txt"]
+    assert row.endswith(f"4/4           {listed[0].bits_per_byte:.4f}  finished")
+    assert repr(listed[0]).startswith("ListedRun('runs/my': stories.txt, char ")
+    assert repr(listed[0]).endswith(f"4 of 4 steps, {listed[0].bits_per_byte:.4f} bits per byte, finished)")
+    run.rename(run.parent / "<b>")
+    listed = ch.runs()
+    for shown in (listed._repr_html_(), listed[0]._repr_html_()):
+        assert "runs/&lt;b&gt;" in shown
+        assert "<b>" not in shown
+        assert f"{listed[0].bits_per_byte:.4f}" in shown
+
+
+def test_long_list_is_cut(run, monkeypatch):
+    monkeypatch.setattr(listing, "MOST_SHOWN", 2)
+    many = ListedRuns(run.parent, [describe_run(run)] * 5)
+    assert repr(many).endswith("\n… and 3 more")
+    assert len(repr(many).splitlines()) == 4
+    assert "… and 3 more" in many._repr_html_()

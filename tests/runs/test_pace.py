@@ -1,4 +1,4 @@
-"""The pace: what fits into a time budget, and how long recent steps take without validations."""
+"""The pace: what fits into a time budget, and how long recent steps take, not counting validations."""
 
 import pytest
 

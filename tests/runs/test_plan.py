@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from clearhead.errors import UserError
-from clearhead.runs.plan import MOST_EPOCHS, Plan, make_plan
+from clearhead.runs.plan import MOST_EPOCHS, Plan, choose_tokenizer, make_plan
 from clearhead.runs.request import TrainingRequest
 from clearhead.text.tokens import Tokens
 
@@ -118,3 +118,23 @@ def test_too_many_epochs_warn():
 def test_bidirectional_sets_causal_in_the_config():
     assert plan().config.causal
     assert not plan(bidirectional=True).config.causal
+
+
+@pytest.mark.parametrize(
+    ("n_bytes", "expected"),
+    [
+        (49_999, ("byte", None)),
+        (50_000, ("bpe", 512)),
+        (100_000, ("bpe", 1024)),
+        (599_999, ("bpe", 2048)),
+        (600_000, ("bpe", 4096)),
+        (10**9, ("bpe", 4096)),
+    ],
+)
+def test_vocabulary_grows_with_the_text(n_bytes, expected):
+    assert choose_tokenizer(TrainingRequest(), n_bytes) == expected
+
+
+def test_requested_vocabulary_is_used():
+    assert choose_tokenizer(TrainingRequest(vocab=700), 10**6) == ("bpe", 700)
+    assert choose_tokenizer(TrainingRequest(tokenizer="char"), 10**6) == ("char", None)

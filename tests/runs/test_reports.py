@@ -48,7 +48,7 @@ def offline(tmp_path, monkeypatch):
 
 
 def take(folder, text, reports, turns=None, steps=10, breaking=()):
-    """Run this many iterations, or to the end; the loss is NaN at the breaking steps until the first rollback."""
+    """Run `turns` iterations, or to the end; until the first rollback, the loss is NaN at the steps in `breaking`."""
     request = TrainingRequest(steps=steps, **SIZES)
     kept = SavedRun.open(folder, list(documents([text])), request, True, checkpoint_every=4)
     trainer = kept.run.trainer

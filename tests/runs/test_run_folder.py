@@ -30,7 +30,7 @@ SMALL = {
 
 @pytest.fixture(scope="module")
 def short_text(tmp_path_factory):
-    """Short enough that an epoch takes a few steps."""
+    """A text short enough that an epoch takes a few steps."""
     path = tmp_path_factory.mktemp("text") / "text.txt"
     path.write_text("The chicken didn't cross the road because it was too tired.\n" * 20)
     return path

@@ -108,7 +108,7 @@ def test_resumed_run_matches_an_uninterrupted_run(lora, model_folder, text, tmp_
         assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "broken" / name).read_bytes(), name
 
 
-def test_resuming_from_a_different_start_model_is_rejected(copied_model, text, tmp_path):
+def test_resuming_from_a_different_base_model_is_rejected(copied_model, text, tmp_path):
     train_until(tmp_path / "run", text, tmp_path, request(copied_model, lora=2), 3)
     kept = json.loads((tmp_path / "run" / "run.json").read_text())["request"]
     assert kept["start"] == str(copied_model)
@@ -233,7 +233,7 @@ def test_conversation_loss_counts_only_replies(talker, talks, tmp_path):
 
 
 def test_gradient_accumulation_matches_a_single_batch(talker, talks, tmp_path):
-    """Even though the micro-batches contain replies of different lengths."""
+    """The micro-batches contain replies of different lengths."""
     runs = []
     for accumulation in (1, 4):
         settings = request(talker, steps=1, accumulation=accumulation, context=64)
@@ -265,7 +265,7 @@ def test_text_that_is_not_a_path_is_rejected():
 
 
 def test_same_text_keeps_its_split(story_file, tmp_path):
-    """What the first run validated on is not trained on by the second."""
+    """The second run does not train on the text that the first used for validation."""
     texts = list(documents([story_file]))
     small = {"blocks": 1, "heads": 1, "width": 16, "context": 32, "batch": 2, "device": "cpu"}
     first = Run(texts, TrainingRequest(steps=1, tokenizer="byte", **small), tmp_path)

@@ -1,13 +1,21 @@
 """Training with a single call: the files it writes and the warnings it gives."""
 
+import inspect
+import json
 import math
 import warnings
+from dataclasses import fields
+from typing import get_type_hints
 from xml.etree import ElementTree
 
 import pytest
 
 import clearhead
 from clearhead.errors import UserError
+from clearhead.runs import training
+from clearhead.runs.request import TrainingRequest, TrainingSettings
+from clearhead.runs.run import Run
+from clearhead.runs.run_folder import read_metrics
 from clearhead.training.trainer import Trainer
 
 SIZES = {
@@ -65,7 +73,7 @@ def test_warns_about_overfitting_before_and_after(kept, short_file, story_text, 
     before, after = (str(each.message) for each in told)
     assert before.startswith("the text is short: ")
     assert after.startswith("the validation loss rose from its minimum of")
-    assert after.endswith(f"the best one is saved in {out / 'best'}" if kept else "or on more text")
+    assert after.endswith(f"the best model is saved in {out / 'best'}" if kept else "or on more text")
     assert all(each.filename == __file__ for each in told)
     if kept:
         best, last = (clearhead.load(each, "cpu").evaluate(other).loss for each in (out / "best", out))
@@ -141,3 +149,129 @@ def test_text_without_a_prompt_starts_where_a_line_does(story_file, tmp_path):
     assert model.generate(tokens=5, seed=1) == model.generate("\n", tokens=5, seed=1)
     both = clearhead.train([path, story_file], steps=1, tokenizer="byte", **small)
     assert "opening_ids" not in both.training  # the end token starts a document
+
+
+def test_signature_shows_every_setting_with_its_type_and_default():
+    parameters = inspect.signature(clearhead.train).parameters
+    settings = {field.name: field for field in fields(TrainingRequest) if field.name != "start_sha256"}
+    assert list(parameters)[:2] == ["sources", "out"]
+    assert list(settings) == list(parameters)[2 : 2 + len(settings)]
+    assert {"resume", "callbacks", "progress"} < parameters.keys() - settings.keys()
+    for name, field in settings.items():
+        parameter = parameters[name]
+        assert parameter.kind is parameter.KEYWORD_ONLY
+        assert (parameter.default, parameter.annotation) == (field.default, field.type)
+    assert all(each.kind is not each.VAR_KEYWORD for each in parameters.values())
+
+
+def test_type_checkers_see_the_settings_that_exist():
+    types = get_type_hints(TrainingRequest)
+    del types["start_sha256"]
+    assert get_type_hints(TrainingSettings) == types
+    assert training.train.__annotations__["settings"] == "Unpack[TrainingSettings]"
+
+
+def test_name_from_another_library_gets_a_suggestion(story_file):
+    with pytest.raises(UserError, match="unknown setting 'lr'; did you mean 'learning_rate'"):
+        clearhead.train(story_file, lr=0.01)
+
+
+def test_callbacks_receive_the_records_in_the_metrics(story_file, tmp_path):
+    first, second = [], []
+    clearhead.train(story_file, tmp_path / "run", steps=4, callbacks=[first.append, second.append], **SIZES)
+    assert first == second == read_metrics(tmp_path / "run")
+    assert any("sample" in record for record in first)
+    alone = []
+    clearhead.train(story_file, steps=4, callbacks=alone.append, **SIZES)
+    assert [record["loss"] for record in alone] == [record["loss"] for record in first]
+
+
+@pytest.mark.parametrize("error", [RuntimeError("enough"), KeyboardInterrupt()])
+def test_run_stopped_by_a_callback_is_saved_and_can_be_resumed(error, story_file, tmp_path):
+    def stop(record):
+        if record["step"] == 2:
+            raise error
+
+    folder = tmp_path / "run"
+    with pytest.raises(type(error)) as caught:
+        clearhead.train(story_file, folder, steps=4, callbacks=stop, **SIZES)
+    assert caught.value is error
+    assert error.__notes__[-1] == f"training stopped after step 2; what it learned is saved in {folder}"
+    assert clearhead.load(folder).training["steps_done"] == 2
+    assert [record["step"] for record in read_metrics(folder)] == [1, 2]
+    resumed = []
+    clearhead.train(story_file, folder, steps=4, resume=True, callbacks=resumed.append, **SIZES)
+    clearhead.train(story_file, tmp_path / "whole", steps=4, **SIZES)
+    assert [record["step"] for record in resumed] == [3, 4]
+    assert read_metrics(folder) == read_metrics(tmp_path / "whole")
+
+
+def test_unsaved_run_is_stopped_by_a_callback(story_file):
+    def stop(_):
+        raise LookupError("no")
+
+    with pytest.raises(LookupError) as caught:
+        clearhead.train(story_file, steps=4, callbacks=[stop], **SIZES)
+    assert caught.value.__notes__ == ["training stopped after step 1"]
+
+
+@pytest.mark.parametrize("wrong", [3, "print", [None]])
+def test_callbacks_that_cannot_be_called_are_rejected(wrong, story_file, tmp_path):
+    with pytest.raises(UserError, match=r"callbacks = .*: expected a function that takes a dict"):
+        clearhead.train(story_file, tmp_path / "run", steps=1, callbacks=wrong, **SIZES)
+    assert not (tmp_path / "run").exists()
+
+
+def test_callbacks_of_an_ngram_model_are_rejected(story_file):
+    with pytest.raises(UserError, match="omit `callbacks`"):
+        clearhead.train(story_file, kind="ngram", callbacks=print)
+
+
+class Display:
+    """A display that remembers what it was told."""
+
+    columns = 80
+
+    def __init__(self):
+        self.said = []
+
+    def write(self, text):
+        self.said.append(text)
+
+    def clear(self):
+        self.said.append("clear")
+
+    def close(self):
+        self.said.append("close")
+
+
+def test_progress_is_shown_unless_turned_off(story_file, monkeypatch, capsys):
+    clearhead.train(story_file, steps=2, **SIZES)
+    assert capsys.readouterr().out == ""
+    display = Display()
+    monkeypatch.setattr(training, "find_display", lambda: display)
+    clearhead.train(story_file, steps=3, progress=False, **SIZES)
+    assert display.said == []
+    clearhead.train(story_file, steps=3, **SIZES)
+    assert display.said[0].startswith("step 1/3   loss ")
+    last = display.said.index("close") - 1
+    assert display.said[last].startswith("step 3/3   loss ")
+
+
+def test_progress_makes_room_for_warnings(story_file, monkeypatch):
+    display, validate = Display(), Run.validate
+
+    def validate_with_note(run):
+        run.notes.append("the disk is almost full")
+        return validate(run)
+
+    monkeypatch.setattr(training, "find_display", lambda: display)
+    monkeypatch.setattr(Run, "validate", validate_with_note)
+    with pytest.warns(UserWarning, match="the disk is almost full"):
+        clearhead.train(story_file, steps=1, **SIZES)
+    assert display.said[0] == "clear"
+
+
+def test_run_folder_names_the_texts_of_a_call(story_file, tmp_path):
+    clearhead.train([story_file], tmp_path / "run", steps=1, **SIZES)
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["command"] == ["ch.train", str(story_file)]

@@ -55,7 +55,7 @@ for name in ("modern", "lecture"):
 
 
 def test_deterministic_mode_configures_torch_and_cublas(forked):
-    """Runs in a subprocess, because the setting applies to the whole process."""
+    """This runs in a subprocess, because the setting applies to the whole process."""
     env = {name: value for name, value in os.environ.items() if name != "CUBLAS_WORKSPACE_CONFIG"}
     done = subprocess.run([*forked, "-c", EXACT], capture_output=True, text=True, env=env)
     assert done.returncode == 0, done.stderr

@@ -278,7 +278,7 @@ def test_non_loopback_hosts_require_a_token(host):
 
 @pytest.mark.parametrize("host", ["example.com", "host.invalid", ""])
 def test_host_names_are_rejected_without_a_token(host):
-    """Whether or not this machine can resolve them."""
+    """It does not matter whether this machine can resolve them."""
     with pytest.raises(UserError, match=r"requires a token|choose another --host"):
         open_socket(host, 0, None)
 

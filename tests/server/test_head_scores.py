@@ -26,7 +26,7 @@ def test_scores_match_python(client, server):
 
 @pytest.fixture
 def counted(monkeypatch):
-    """Record the numbers of sequences and stories of each call; calls block until `go` is set."""
+    """Record the numbers of sequences and stories in each call; calls block until `go` is set."""
     calls, go = [], threading.Event()
 
     def count(model, sequences, stories, check):

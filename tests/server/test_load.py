@@ -14,7 +14,7 @@ from tests import event_loop
 @pytest.mark.clock
 def test_many_concurrent_clients():
     """The time limits allow for busy machines; the benchmark's own limit is one second."""
-    with ThreadPoolExecutor(1) as thread:  # Playwright's event loop may run in this one
+    with ThreadPoolExecutor(1) as thread:  # Playwright's event loop may run in this thread
         figures = thread.submit(main, count=24, seconds=2, short=True).result()
     assert figures["errors"] == 0, figures
     assert figures["mismatches"] == 0

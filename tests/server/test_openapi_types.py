@@ -18,7 +18,7 @@ WEB = Path(__file__).parents[2] / "web"
 def test_generated_types_are_up_to_date(tmp_path):
     command = WEB / "node_modules" / ".bin" / "openapi-typescript"
     if shutil.which("node") is None or not command.exists():
-        pytest.skip("Node.js or the packages of web/ are not installed: npm ci")
+        pytest.skip("Node.js or the npm packages are not installed: run `npm ci` in web/")
     (tmp_path / "openapi.json").write_text(json.dumps(openapi_document()), encoding="utf-8")
     # Same as `npm run types`, but with different input and output paths.
     words = shlex.split(json.loads((WEB / "package.json").read_text())["scripts"]["types"])

@@ -1,4 +1,4 @@
-"""What a model opens with, over the wire."""
+"""The routes for the text and head that a model opens with, and for its examples."""
 
 from clearhead.labs.opening import find_opening
 from clearhead.text.examples import examples_for

@@ -49,7 +49,7 @@ def test_hostile_templates_return_an_error(attacked, name, stream):
 
 
 def test_environment_is_not_exposed(attacked):
-    """Neither in the response nor in the prompt, which is a single letter."""
+    """Neither the response nor the prompt, which is a single letter, contains it."""
     with attacked.client() as client:
         response = client.post("/v1/chat/completions", json={**ASKED, "model": "hidden"})
     assert response.status_code == 200

@@ -21,7 +21,7 @@ ALL = pytest.mark.parametrize("tokenizer", [CHAR, BYTE, BPE, WORD], ids=KINDS)
 
 
 def sentencepiece(prefix: bool) -> Tokenizer:
-    """▁ for spaces and byte fallback for unknown characters; Llama 2 prepends a space to every text."""
+    """A tokenizer with ▁ for spaces and byte fallback; with `prefix`, it prepends a space, as Llama 2's does."""
     words = ["<unk>", *(f"<0x{byte:02X}>" for byte in range(256)), "▁", *"abcd", "▁a", "ab", "▁▁"]
     inner = tokenizers.Tokenizer(
         models.BPE(

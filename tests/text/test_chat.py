@@ -216,7 +216,7 @@ def test_hostile_template_fails_quickly_with_a_one_line_error(name):
     start = seconds_of_children()
     with pytest.raises(UserError) as caught:
         render(template, CONVERSATIONS["one"])
-    assert seconds_of_children() - start < 30  # without a limit it would never finish
+    assert seconds_of_children() - start < 30  # without a limit, it would never finish
     assert words in str(caught.value)
     assert str(caught.value).startswith("the chat template ")
     assert "\n" not in str(caught.value)

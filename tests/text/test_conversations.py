@@ -153,7 +153,7 @@ def test_conversations_are_recognized_by_file_extension():
         are_conversations([text, talk])
 
 
-def test_list_of_conversations_in_either_form_gives_the_same_tokens(tmp_path):
+def test_list_of_conversations_in_either_format_gives_the_same_tokens(tmp_path):
     tokenizer = chat_tokenizer()
     expected = tokenize_conversations(written(tmp_path / "talks.jsonl"), tokenizer)
     roles = {"user": "human", "assistant": "gpt", "system": "system"}

@@ -1,4 +1,4 @@
-"""Documents that are not plain text: what is read of them, and one-line errors."""
+"""Documents that are not plain text: which parts are read, and one-line errors."""
 
 import io
 import sys
@@ -117,7 +117,7 @@ def test_pdf_is_read(tmp_path):
 def test_pdf_without_text_and_encrypted_pdf_are_refused(tmp_path):
     path = tmp_path / "scan.pdf"
     path.write_bytes(make_pdf(""))
-    refused(path, "contains no text; if its pages are pictures")
+    refused(path, "contains no text; if its pages are images")
     path.write_bytes(make_pdf("secret", password="unknown"))
     refused(path, "scan.pdf is encrypted: save a copy without a password")
 
@@ -177,7 +177,7 @@ def test_without_the_extra_the_error_names_it(tmp_path, monkeypatch):
     refused(tmp_path / "page.html", r"pip install 'clearhead\[documents\]'")
 
 
-def test_a_missing_part_of_the_extra_is_not_called_damage(tmp_path, monkeypatch):
+def test_missing_part_of_the_extra_is_not_reported_as_damage(tmp_path, monkeypatch):
     (tmp_path / "paper.pdf").write_bytes(make_pdf("A chicken."))
     monkeypatch.setitem(sys.modules, "pypdf", None)
     refused(tmp_path / "paper.pdf", r"needs pypdf, .*pip install 'clearhead\[documents\]'")

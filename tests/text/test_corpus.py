@@ -1,4 +1,4 @@
-"""Documents: how sources are resolved, text split at safe boundaries, and one-line errors."""
+"""Documents: how sources are resolved and texts are split at safe boundaries, and one-line errors."""
 
 import gzip
 import io

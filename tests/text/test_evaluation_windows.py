@@ -1,4 +1,4 @@
-"""Evaluation windows: every token is a target once, after its predecessor, among its own document only."""
+"""Evaluation windows: every token is a target once, after its predecessor, with only its own document as context."""
 
 import numpy as np
 from hypothesis import given

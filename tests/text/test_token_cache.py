@@ -1,4 +1,4 @@
-"""Token cache: the right stream, stored once, never partially written."""
+"""Token cache: the correct stream, stored once, never partially written."""
 
 import itertools
 import json

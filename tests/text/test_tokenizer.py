@@ -164,7 +164,7 @@ def test_a_token_is_found_by_its_text() -> None:
         BYTE.find("")
 
 
-def test_broken_folders_are_rejected(tmp_path: Path) -> None:
+def test_damaged_folders_are_rejected(tmp_path: Path) -> None:
     def refused(match: str) -> None:
         with pytest.raises(UserError, match=match) as caught:
             Tokenizer.load(tmp_path)
@@ -193,6 +193,6 @@ def test_broken_folders_are_rejected(tmp_path: Path) -> None:
     config.write_text("[]")
     refused("expected an object")
     config.write_text('{"eos_token": "</s>"}')
-    refused("eos_token '</s>': expected a token of the vocabulary")
+    refused("eos_token '</s>': expected a token in the vocabulary")
     config.unlink()
     refused("no such file: .*tokenizer_config.json")

@@ -61,7 +61,7 @@ def test_every_word_is_one_token(tokenizer):
         ]
 
 
-def test_unknown_words_are_spelled_out(tokenizer):
+def test_unknown_words_are_split_into_bytes(tokenizer):
     text = "Zelda für 3 …"
     assert tokenizer.decode(tokenizer.encode(text)) == text
 

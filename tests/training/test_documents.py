@@ -1,4 +1,4 @@
-"""Documents that share a row: each has exactly the loss, and gives the gradients, that it has alone."""
+"""Documents that share a row: each has exactly the loss and the gradients that it has alone."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Evaluation of texts: files and conversations count as if each were alone."""
+"""Evaluating texts: each file and each conversation is scored as if it were alone."""
 
 import json
 
@@ -63,7 +63,7 @@ def test_files_and_parts_between_end_tokens_have_the_loss_of_each_alone(model, t
     assert joined.loss == pytest.approx(mean, rel=1e-6)
 
 
-def test_name_of_a_file_is_read(model, tmp_path):
+def test_text_that_is_a_path_is_read_from_the_file(model, tmp_path):
     path = tmp_path / "my.txt"
     path.write_text("The cat sat on the mat.")
     expected = model.evaluate("The cat sat on the mat.")

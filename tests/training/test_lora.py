@@ -65,7 +65,7 @@ def test_only_adapter_parameters_are_trainable():
 
 
 def test_eval_output_follows_training():
-    """Even when the network was first run in inference mode."""
+    """This holds even when the network was first run in inference mode."""
     network = adapt(make(), 3).eval()
     with torch.inference_mode():
         before = network(IDS).clone()

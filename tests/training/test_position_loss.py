@@ -1,4 +1,4 @@
-"""Loss by position: sums to the plain loss, with each value at the right position."""
+"""Loss by position: sums to the plain loss, with each value at the correct position."""
 
 import numpy as np
 import pytest

@@ -57,7 +57,7 @@ def server(registry):
 
 @pytest.fixture
 def visit(browser, server):
-    """A returning visitor without motion; the test fails if the browser has reported any problem by the end."""
+    """A returning visitor with reduced motion; the test fails if the browser has reported any problem by the end."""
     if not has_site():
         pytest.skip("the page is not built: run `pip install .` with npm installed")
     made = []

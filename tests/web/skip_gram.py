@@ -1,4 +1,4 @@
-"""Skip-gram in numpy, with the random numbers, sentences and settings of the page."""
+"""Skip-gram in numpy, with the page's random numbers, sentences and settings."""
 
 from collections import Counter
 from itertools import count, islice
@@ -44,7 +44,7 @@ def count_pairs(sentences, vocabulary, window):
 
 
 def evaluate(tables, counts):
-    """The mean cross-entropy, and its gradient for both tables."""
+    """The mean cross-entropy, and its gradient with respect to both tables."""
     inputs, outputs = tables
     chances = softmax(inputs @ outputs.T)
     slopes = (counts.sum(1, keepdims=True) * chances - counts) / counts.sum()
@@ -54,7 +54,7 @@ def evaluate(tables, counts):
 
 
 def train(counts, width, steps, seed):
-    """The tables of inputs and outputs after this many steps of Adam."""
+    """The input and output tables after this many steps of Adam."""
     tables = uniform(1 / width**0.5, seed, 2, len(counts), width)
     mean, square = np.zeros_like(tables), np.zeros_like(tables)
     for step in range(1, steps + 1):

@@ -102,7 +102,7 @@ def test_top_site_is_selected_and_cleared_for_incomparable_texts(visitor, model)
 
 
 def test_largest_difference_opens_first(visitor):
-    """The head that the page opens on does not count as the reader's choice; another head does."""
+    """The head that the page opens on does not count as the reader's choice; any other head does."""
     opening = {"text": TEXT, "block": 1, "head": 1, "position": 2}
     visitor.page.route("**/api/opening", lambda route: route.fulfill(json=opening))
     visitor.open(model="gpt2")
@@ -119,6 +119,26 @@ def test_largest_difference_opens_first(visitor):
     assert distances == sorted(distances, reverse=True)
     visitor.open(model="gpt2", text=TEXT, view="compare", other=OTHER, block=1, head=1)
     visitor.page.get_by_role("grid", name="Difference: head 1.1 · query").wait_for()
+
+
+def test_other_text_is_compared_without_pressing_enter(visitor):
+    visitor.open(model="modern", text=TEXT, view="compare")
+    other = visitor.page.get_by_role("textbox", name="Other text")
+    other.press_sequentially(OTHER)
+    visitor.page.locator(".sites li").first.wait_for()
+    assert "other=" in visitor.url
+    other.fill("")
+    visitor.page.get_by_text("Nothing is compared yet").wait_for()
+    assert visitor.page.locator(".sites").count() == 0
+
+
+def test_strip_names_the_sampling_settings_behind_its_probability(visitor):
+    visitor.open(model="modern", text=TEXT, view="lens")
+    strip = visitor.page.get_by_role("button", name="next word:")
+    strip.wait_for()
+    assert "(" not in strip.inner_text()
+    visitor.open(model="modern", text=TEXT, view="lens", temperature=0.5, topK=3)
+    visitor.expect(lambda: "(T 0.5, top-k 3)" in strip.inner_text(), True)
 
 
 def prediction(visitor):

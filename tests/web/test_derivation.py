@@ -82,7 +82,7 @@ def _listed(tensor):
 def test_every_value_follows_from_its_displayed_formula(tmp_path):
     npx = shutil.which("npx")
     if npx is None or not (WEB / "node_modules" / "vitest").is_dir():
-        pytest.skip("requires npm and the packages of web/: make check")
+        pytest.skip("requires npm and the packages in web/node_modules: run `make check`")
     recorded = tmp_path / "recorded.json"
     recorded.write_text(json.dumps({kind: record(choices) for kind, choices in KINDS.items()}))
     done = subprocess.run(

@@ -166,7 +166,7 @@ def test_roles_match_numpy(visitor):
 
 
 def normals(seed):
-    """The generator of Park and Miller, and the transform of Box and Muller."""
+    """Normally distributed numbers: a Park-Miller generator and the Box-Muller transform."""
     state = seed
 
     def uniform():

@@ -130,7 +130,7 @@ def test_probes_find_the_first_digit_or_not(visitor, seed, steps, zeros):
     fill(visitor, Zeros=zeros, Training_steps=steps, Seed=seed)
     values = visitor.page.locator(".figure dd")
     probed = tiny_rnn.probe(seed, steps, zeros)
-    # Of 100 sequences, rounding may decide one or two.
+    # Rounding may decide one or two of the 100 sequences.
     wanted = pytest.approx(probed, abs=0.021)
     visitor.expect(lambda: [number(each) for each in values.all_inner_texts()], wanted)
     assert visitor.page.locator(".cells div").count() in range(min(zeros, 20), 42)
@@ -246,7 +246,7 @@ def test_order_is_seen_only_with_positions(visitor, causal, positions):
     visitor.page.get_by_label("mask the future").set_checked(causal)
     visitor.page.get_by_label("add positions").set_checked(positions)
     lasts = []
-    for digits, name in (("01001", "in this order"), ("10001", "earlier tokens swapped")):
+    for digits, name in (("01001", "in this order"), ("10001", "with the first two tokens swapped")):
         weights, output = run_ordered(digits, causal, positions)
         sees(visitor, f"weights {name}", weights, 3)
         lasts.append(output[-1])

@@ -46,7 +46,7 @@ def shows(visitor, name, expected):
 
 
 def parse(cells):
-    """The numbers in cells of which some may be empty or −∞."""
+    """The numbers in cells, some of which may be empty or −∞."""
     return [number(cell.replace("∞", "inf")) for cell in cells if cell != ""]
 
 
@@ -149,7 +149,7 @@ def test_words_decide_the_next_one(visitor):
 
 
 def follow(text, window):
-    """The most frequent word after the longest end of the window that the text contains, and its count."""
+    """The most frequent word after the longest suffix of the window found in the text, and its frequency."""
     for size in range(len(window), -1, -1):
         end = window[len(window) - size :]
         after = [text[i] for i in range(size, len(text)) if text[i - size : i] == end]
@@ -286,9 +286,9 @@ def test_loops_and_matrices_agree(visitor, kept):
     visitor.expect(readouts.count, 3)
     loops, matrices, ratio = (number(re.findall(r"[\d.e−]+", each)[0]) for each in readouts.all_inner_texts())
     assert min(loops, matrices) > 0
-    assert ratio == pytest.approx(loops / matrices, rel=0.2, abs=0.06)  # of rounded times
+    assert ratio == pytest.approx(loops / matrices, rel=0.2, abs=0.06)  # a ratio of rounded times
     fill(visitor, Words=10)
-    visitor.expect(readouts.count, 0)  # it was measured for another number of words
+    visitor.expect(readouts.count, 0)  # the time was measured for a different number of words
 
 
 KINDS = ["det.", "adj.", "noun", "verb", "prep."]
@@ -296,7 +296,7 @@ KINDS_OF_WORDS = ["det.", "adj.", "adj.", "noun", "verb", "prep.", "det.", "adj.
 
 
 def relate(*sought):
-    """The weights of a head in which the first kind of each pair looks for the second."""
+    """The weights of a head in which words of the first kind in each pair look for words of the second."""
     x = np.array([[kind == each for each in KINDS] for kind in KINDS_OF_WORDS], float)
     W_Q = np.zeros((5, 5))
     for kind, other in sought:

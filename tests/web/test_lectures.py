@@ -36,7 +36,7 @@ def fits(visitor, height):
 
 
 def expect_question_of_terminal(page, stop):
-    """The same words and options, apart from formulas, which look different."""
+    """Check that the page asks what the terminal asks, apart from formulas, which look different."""
     (terminal,) = find_stops(stop)
     question, form = terminal.question, page.locator(".aside form")
     assert page.locator("#stop-title").inner_text().endswith(terminal.title)
@@ -145,7 +145,7 @@ def test_invalid_stop_is_reported(visitor):
     visitor.page.get_by_role("heading", name=FIRST).wait_for()
 
 
-def test_links_open_views_with_the_figure_s_inputs(visitor):
+def test_links_open_views_with_the_inputs_of_the_figure(visitor):
     go(visitor, "001.7")
     edit(visitor, "query matrix", [[0, 2], [3, 1]])
     visitor.button("Open in Tiny head").click()

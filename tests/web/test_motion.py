@@ -37,7 +37,7 @@ def running(visitor):
 
 
 def started(visitor):
-    """How many animations were started, after everything on screen was drawn."""
+    """The number of animations started, once everything on screen is drawn."""
     visitor.settle()
     return visitor.page.evaluate("window.started")
 
@@ -115,7 +115,7 @@ def test_nothing_moves_with_reduced_motion(visit):
 
 
 def test_nothing_moves_without_a_step(visitor):
-    """Not after loading, going back, or selecting another token, block or head, nor when a number is opened."""
+    """Loading, going back, opening a number, or selecting another token, block or head moves nothing."""
     visitor.open(model="modern", text=TEXT, step="softmax")
     visitor.page.keyboard.press("ArrowUp")
     visitor.page.keyboard.press("]")

@@ -26,7 +26,7 @@ def test_hovering_a_value_shows_how_it_was_computed(visitor):
         card.locator("h3").inner_text() == f"attention weight from “{visitor.said[3]}” to “{visitor.said[1]}”"
     )
     assert card.locator(".python").inner_text() == 'trace["block.0.head.0.weights"][3, 1]'
-    # Sources of a value are highlighted when they are on screen too.
+    # The same holds for masked scores and for a norm.
     visitor.button("mask").click()
     visitor.page.locator("[role=gridcell][data-row='2'][data-column='1']").hover()
     visitor.see("block.0.head.0.masked", ("block.0.head.0.masked", 2, 1))
@@ -290,7 +290,7 @@ def test_language_can_be_switched(visit):
 def test_tour_is_shown_on_the_first_visit_only(visit):
     visitor = visit(walked=False)
     walk = visitor.page.get_by_label("Short tour")
-    visitor.open(model="modern", text=TEXT)  # a link shows what it leads to
+    visitor.open(model="modern", text=TEXT)  # a link to a text opens without the tour
     assert walk.count() == 0
     visitor.open(model="modern")
     walk.wait_for()

@@ -14,7 +14,7 @@ from tests.serving import make_pullable, running
 
 @pytest.fixture
 def home_server(model_folder, home, tmp_path, monkeypatch):
-    """A server with one of four models loaded, one damaged and one recurrent, and one available to pull."""
+    """A server with four models on disk, of which one is loaded, one damaged and one recurrent, and one to pull."""
     make_pullable(tmp_path, monkeypatch)
     runs, loader = tmp_path / "runs", LoadOptions("cpu", slots=1)
     for name in ("first", "second", "damaged"):

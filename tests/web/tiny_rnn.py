@@ -15,7 +15,7 @@ def noisy(digits, random):
 
 
 def run(parameters, digits):
-    """The states of sequences: B T digits to T + 1 B C, with the state before the first digit."""
+    """The states for B T digits, of shape T + 1 B C, including the state before the first digit."""
     w, U, b, _, _ = unpack(parameters)
     states = [np.zeros((len(digits), C))]
     for column in digits.T:
@@ -29,7 +29,7 @@ def unpack(parameters):
 
 
 def gradient(parameters, digits, answers):
-    """Of the mean loss, by backpropagation through time."""
+    """The gradient of the mean loss, by backpropagation through time."""
     _, U, _, v, c = unpack(parameters)
     states = run(parameters, digits)
     slope = 1 / (1 + np.exp(-(states[-1] @ v + c))) - answers
@@ -45,7 +45,7 @@ def gradient(parameters, digits, answers):
 
 
 def single(numbers):
-    """Rounded to single precision, so that the page and numpy do not drift apart."""
+    """Round to single precision, so that the page and numpy do not drift apart."""
     return numbers.astype(np.float32).astype(float)
 
 
@@ -74,7 +74,7 @@ def probe_sequences(zeros):
 
 
 def accuracy(vectors):
-    """Of a linear probe for the first digit, from B C vectors: fitted to half of them, measured on the others."""
+    """The accuracy of a linear probe for the first digit: fitted to half of the B C vectors, tested on the rest."""
     x, y = np.hstack([vectors, np.ones((PROBED, 1))]), np.arange(PROBED) % 2
     fit, rest = slice(0, PROBED // 2), slice(PROBED // 2, None)
     weights = np.linalg.solve(x[fit].T @ x[fit] + 1e-6 * np.eye(x.shape[1]), x[fit].T @ (2 * y[fit] - 1))
@@ -82,7 +82,7 @@ def accuracy(vectors):
 
 
 def probe(seed, steps, zeros, longest=200, boost=10):
-    """The accuracies on the state after so many zeros, and on what attention hands on there."""
+    """The probe's accuracy on the state after this many zeros, and on the output of attention there."""
     digits = probe_sequences(longest)[:, : zeros + 1]
     powers = np.exp(boost * digits)
     attended = (powers * digits).sum(1) / powers.sum(1)

@@ -123,7 +123,7 @@ class Visitor:
             time.sleep(0.02)
 
     def see(self, site, cell=None):
-        """Values of a site, and what the card shows for one of its cells or for another cell."""
+        """The values of a site, and what the card shows, once it is about `cell` if one is given."""
         told = None if cell is None else " ".join(map(str, cell))
         seen = self.page.wait_for_function(SEE, arg=[site, told]).json_value()
         return {**seen, "result": seen["result"] and plain(seen["result"])}

@@ -15,10 +15,10 @@ MAX_SWEPT = 256  # tokens
 MAX_LENS = 128  # rows in one response
 
 TokenId = Annotated[Id, Field(description="A token id.")]
-Position = Annotated[Index, Field(description="Counted from 0, or from the end if negative.")]
+Position = Annotated[Index, Field(description="A position, counted from 0, or from the end if negative.")]
 Blocks = Annotated[
     Range | None,
-    Field(description="From a start to an exclusive stop; all by default.", examples=[[0, 4]]),
+    Field(description="The blocks, from a start to an exclusive stop; all by default.", examples=[[0, 4]]),
 ]
 
 
@@ -76,15 +76,17 @@ class AttributeRequest(TextRequest):
 
     token: TokenId
     against: TokenId | None = Field(
-        None, description="Another token id, whose logit is subtracted: why this token and not that one."
+        None,
+        description="The id of a second token, whose logit is subtracted: why this token and not that one.",
     )
     position: Position = -1
     through: Annotated[list[Hop], Field(fail_fast=True, max_length=MAX_HOPS)] = Field(
-        [], description="A path from the logit backward: each hop is in an earlier block than the one before."
+        [],
+        description="A path from the logit backward: each hop is in an earlier block than the previous hop.",
     )
     heads: Annotated[int, Field(ge=0, le=64)] = Field(
         12,
-        description="Return the contribution of each token through this many of the heads that contribute most.",
+        description="How many heads to break down by token, starting with the largest contributions.",
     )
 
 
@@ -102,7 +104,7 @@ class HeadTokens(WireModel):
 
 
 class AttributeResponse(WireModel):
-    """The parts sum to the total."""
+    """The contributions of the parts, which sum to the total."""
 
     position: int
     total: float | None
@@ -117,7 +119,7 @@ class WhyRequest(TextRequest):
     head: Annotated[int, Field(ge=0, lt=2**31)]
     query_position: Position
     key_position: Position
-    count: Annotated[int, Field(ge=1, le=200)] = Field(20, description="The number of pairs of parts.")
+    count: Annotated[int, Field(ge=1, le=200)] = Field(20, description="How many pairs of parts to return.")
 
 
 class PartPair(WireModel):
@@ -136,7 +138,7 @@ class WhyResponse(WireModel):
 
 
 class LensRequest(TextRequest):
-    """The logit lens: the next token if the model ended after each block."""
+    """The logit lens: the next token that each block would predict if it were the last."""
 
     rows: Range | None = Field(None, description=f"At most {MAX_LENS} rows; all by default.")
     token: TokenId | None = Field(None, description="A token whose probability is returned as well.")

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-MAX_CHARACTERS = 200_000  # of a prompt, or of all messages of a conversation
+MAX_CHARACTERS = 200_000  # in a prompt, or in all messages of a conversation
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 ModelName = Annotated[Name, Field(description="A model listed by /v1/models.")]
 Text = Annotated[str, StringConstraints(max_length=MAX_CHARACTERS)]
@@ -54,6 +54,6 @@ class ErrorDetail(WireModel):
 
 
 class ErrorResponse(WireModel):
-    """Every error, in OpenAI's format."""
+    """An error, in OpenAI's format."""
 
     error: ErrorDetail

@@ -11,7 +11,7 @@ from clearhead.api.base import ModelName, Name, RequestModel, Text, WireModel
 from clearhead.api.inspection import TextRequest
 
 MAX_SENTENCES = 64
-MAX_SENTENCE_TOKENS = 4096  # of all sentences together
+MAX_SENTENCE_TOKENS = 4096  # in all sentences together
 
 Word = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
@@ -31,7 +31,7 @@ class Occurrence(WireModel):
 
 
 class SensesResponse(WireModel):
-    """The vectors at every stage, from the static embedding to the end: as points on a plane, and their cosines."""
+    """The vectors at every stage, from the static embedding to the final one: points on a plane, and cosines."""
 
     stages: list[str]
     occurrences: list[Occurrence]
@@ -55,7 +55,7 @@ class NeighborsRequest(TextRequest):
     position: Position = -1
     stage: Name = Field("embedding", description="A stage listed by /api/senses.")
     along: Direction | None = Field(
-        None, description="Added to the vector, such as the direction from king to queen."
+        None, description="A direction to add to the vector, such as the one from king to queen."
     )
     count: Annotated[int, Field(ge=1, le=100)] = 12
 

@@ -1,6 +1,6 @@
 """Traces of texts, and the values of their sites.
 
-Matrices are raw little-endian float32, with their shape in the header X-Shape.
+Matrices are sent as raw little-endian float32 values, with their shape in the X-Shape header.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class EditRequest(RequestModel):
 
 
 class TextRequest(RequestModel):
-    """A text, run through a model with edits."""
+    """A text to run through a model, with edits."""
 
     model: ModelName
     text: Text | Ids = Field(description="A text, or token ids.", examples=["The duck crossed the road"])
@@ -105,9 +105,11 @@ class SitesRequest(TextRequest):
 
 
 class PatternsRequest(TextRequest):
-    """The attention weights of all heads of some blocks, pooled to thumbnails."""
+    """The attention weights of all heads of some blocks, pooled into thumbnails."""
 
-    blocks: Range | None = Field(None, description="From a start to an exclusive stop; all by default.")
+    blocks: Range | None = Field(
+        None, description="The blocks, from a start to an exclusive stop; all by default."
+    )
     cells: Annotated[int, Field(ge=1, le=64)] = Field(24, description="The maximum number of cells per side.")
 
 

@@ -1,4 +1,4 @@
-"""Labs: their list, settings and results."""
+"""The list of labs, their settings and their results."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class LabSetting(WireModel):
     most: float | None
     choices: list[str]
     longest: int | None = Field(
-        description="The maximum number of characters of free text; null for other settings."
+        description="The maximum number of characters in free text; null for other settings."
     )
 
     @classmethod
@@ -55,8 +55,8 @@ class LabDetails(WireModel):
     description: str
     question: str
     settings: list[LabSetting]
-    model: str | None = Field(description="The model it is designed for; null if it uses none.")
-    long: bool = Field(description="Whether it trains, which takes seconds to minutes.")
+    model: str | None = Field(description="The model that the lab is designed for; null if it uses none.")
+    long: bool = Field(description="Whether the lab trains a model, which takes seconds to minutes.")
 
     @classmethod
     def of(cls, lab: Lab) -> LabDetails:

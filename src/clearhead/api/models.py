@@ -46,12 +46,12 @@ class OpeningRequest(RequestModel):
 
 
 class ModelDetails(WireModel):
-    """A model. Opening it loads it; `error` gives the reason if that failed."""
+    """A model. Opening it loads it; `error` gives the reason if loading failed."""
 
     name: str
     state: Literal["loaded", "loading", "not loaded", "failed"]
     origin: Literal["run", "pulled", "built-in", "file"] = Field(
-        description="Trained here, pulled, part of the package, or another folder or file."
+        description="Trained here, pulled, part of the package, or in any other folder or file."
     )
     error: str | None = None
     parameters: int | None = None
@@ -59,7 +59,7 @@ class ModelDetails(WireModel):
     config: Config | None = Field(None, description="For transformers only.")
     tokenizer: str | None = Field(None, description="Known once the model is loaded.")
     has_chat_template: bool = Field(False, description="Known once the model is loaded.")
-    bytes: int | None = Field(None, description="Its size on disk.")
+    bytes: int | None = Field(None, description="The model's size on disk.")
     license: str | None = None
 
 
@@ -88,7 +88,7 @@ class PullState(WireModel):
 
 
 class HeadsResponse(WireModel):
-    """For each kind of attention, the mean weight that each head puts on it: blocks × heads, from 0 to 1.
+    """For each kind of attention, each head's mean attention weight of that kind: blocks × heads, from 0 to 1.
 
     `chance` is the score of a head with uniform attention.
     """
@@ -105,14 +105,14 @@ class WordSentences(WireModel):
 
 
 class ExamplesResponse(WireModel):
-    """Texts to try a model on, which its tokenizer encodes without unknown tokens.
+    """Texts to try a model on, all of which its tokenizer encodes without unknown tokens.
 
     A text starts with a space if the tokenizer then needs fewer tokens.
     """
 
     texts: list[str]
     pairs: list[tuple[str, str]] = Field(description="Texts to compare.")
-    senses: WordSentences | None = Field(description="A word whose vectors to compare, if any.")
+    senses: WordSentences | None = Field(description="A word whose vectors can be compared, if any.")
 
 
 class OpeningResponse(WireModel):

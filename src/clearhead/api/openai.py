@@ -1,6 +1,6 @@
-"""The schemas of the OpenAI routes, as far as they are supported.
+"""The schemas of the OpenAI routes, limited to what is supported.
 
-Extensions such as top_k, min_p, repetition_penalty and regex have the names of the Python options.
+Extensions such as top_k, min_p, repetition_penalty and regex use the names of the Python options.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pydantic import Field, StringConstraints
 from clearhead.api.base import Ids, ModelName, RequestModel, Text, WireModel
 from clearhead.generate.sampling import OPTIONS
 
-MAX_TOKENS = 4096  # generated for one sample
+MAX_TOKENS = 4096  # per generated sample
 MAX_SAMPLES = 16
 MAX_PROMPTS = 16
 MAX_MESSAGES = 512
@@ -75,7 +75,7 @@ class SamplingFields(RequestModel):
         "stop", note=" With several strings, the first to occur ends the text."
     )
     n: Annotated[int, limits("samples", le=MAX_SAMPLES)] | None = described(
-        "samples", note=f" For all prompts together, at most {MAX_SAMPLES}."
+        "samples", note=f" At most {MAX_SAMPLES} for all prompts together."
     )
     regex: Annotated[str, StringConstraints(min_length=1, max_length=10_000)] | None = described(
         "regex", note=" Uses Rust's regex syntax.", examples=["(yes|no)"]
@@ -89,7 +89,7 @@ class StreamOptions(WireModel):
 
 
 class Ignored(RequestModel):
-    """Fields that OpenAI's clients send for its bookkeeping: accepted and ignored."""
+    """Fields that OpenAI's clients send for OpenAI's bookkeeping; they are accepted and ignored."""
 
     user: Any = None
     metadata: Any = None

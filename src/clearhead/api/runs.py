@@ -1,4 +1,4 @@
-"""Training runs: their list, their metrics, and the request that starts one."""
+"""Training runs: the list of runs, their metrics, and the request that starts one."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class RunRequest(RequestModel):
     )
     steps: Annotated[int, Field(ge=1, le=MAX_STEPS)] | None = None
     preset: Literal["lecture", "gpt2", "modern"] = "modern"
-    blocks: OptionalSize = Field(default=None, description="Sizes are chosen for the text by default.")
+    blocks: OptionalSize = Field(default=None, description="By default, sizes are chosen to suit the text.")
     heads: OptionalSize = None
     width: OptionalSize = None
     context: OptionalSize = None
@@ -47,7 +47,7 @@ class RunRequest(RequestModel):
 
 
 class RunError(WireModel):
-    """Why a run failed to start, or ended."""
+    """Why a run failed to start or ended early."""
 
     message: str
     code: str | None = None
@@ -68,19 +68,21 @@ class RunDetails(WireModel):
     )
     kind: str = Field(default="transformer", description="The kind of network.")
     preset: str | None = Field(default=None, description="For transformers only.")
-    texts: list[str] = Field(default=[], description="The names of its texts, if they are known.")
+    texts: list[str] = Field(default=[], description="The names of the run's texts, if they are known.")
     snapshots: list[int] = Field(
         default=[], description="The steps with a snapshot; each can be opened as NAME@STEP."
     )
-    model: str | None = Field(default=None, description="The name of the model that it saved, if any.")
-    own: bool = Field(default=False, description="Whether this server is training it, and can stop it.")
-    resumable: bool = Field(default=False, description="Whether this server can resume it.")
+    model: str | None = Field(default=None, description="The name of the model that the run saved, if any.")
+    own: bool = Field(default=False, description="Whether this server is training the run and can stop it.")
+    resumable: bool = Field(default=False, description="Whether this server can resume the run.")
 
 
 class RunList(WireModel):
     runs: list[RunDetails] = Field(description="Newest first.")
     can_start: bool = Field(description="Whether this server can start runs.")
-    now: str | None = Field(description="The run that this server is training; one at a time.")
+    now: str | None = Field(
+        description="The run that this server is training, if any; it trains one at a time."
+    )
 
 
 class RunStep(WireModel):
@@ -97,7 +99,7 @@ class RunStep(WireModel):
 
 
 class RunMetrics(WireModel):
-    """A run and its steps. Long runs are thinned out evenly, keeping all steps with a validation loss."""
+    """A run and its steps. Long runs are thinned out evenly, but all steps with a validation loss are kept."""
 
     run: RunDetails
     steps: list[RunStep]

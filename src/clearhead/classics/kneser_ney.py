@@ -1,13 +1,13 @@
-"""Modified Kneser-Ney smoothing: n-gram counts to probabilities, interpolated over all orders.
+"""Modified Kneser-Ney smoothing: turns n-gram counts into probabilities, interpolated over all orders.
 
 Below the highest order, the count of an n-gram is the number of different tokens that precede it: a token
-that follows only a few others is unlikely after a new one, however frequent it is. A discount D is
+that follows only a few others is unlikely to follow a new one, however frequent it is. A discount D is
 subtracted from each count, and the freed probability mass goes to shorter contexts (Chen and Goodman 1999,
 in the notation of Heafield et al. 2013):
 
     p(w | context) = (a - D(a)) / total(context) + b(context) p(w | context without its first token)
 
-where a is the adjusted count of the n-gram and b(context) the backoff weight. Below unigrams the
+where a is the adjusted count of the n-gram and b(context) the backoff weight. Below unigrams, the
 distribution is uniform.
 """
 
@@ -27,7 +27,7 @@ from clearhead.classics.ngram_counts import IntArray, NGramCounts, find
 
 Floats = NDArray[np.float64]
 Discounts = tuple[float, float, float]  # for counts of 1, of 2, and of 3 or more
-FALLBACK: Discounts = (0.5, 1.0, 1.5)  # for texts too small to estimate them
+FALLBACK: Discounts = (0.5, 1.0, 1.5)  # for texts too small for an estimate
 BLOCK = 2**20  # n-grams looked up at once
 
 
@@ -111,7 +111,7 @@ def _adjust(counts: NGramCounts) -> Iterator[_Adjusted]:
 def _without_first(longer: IntArray, keys: IntArray, shorter: IntArray, n_vocab: int) -> IntArray:
     """The index of each n-gram's suffix (without its first token) among the n-grams of the next lower order.
 
-    Computed one block at a time to bound memory.
+    Works one block at a time to bound memory.
     """
     found = np.empty(len(longer), np.int64)
     for start in range(0, len(longer), BLOCK):

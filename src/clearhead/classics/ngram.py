@@ -1,4 +1,4 @@
-"""The n-gram model: predicts the next token by how often it followed the last few, backing off to fewer.
+"""The n-gram model: predicts the next token from how often it followed the last few tokens, backing off to fewer.
 
 The n-grams of each order are sorted by key. The key of an n-gram is the index of its prefix (all tokens but
 the last) times the vocabulary size, plus the last token; the index of a unigram is its token id. So all
@@ -46,7 +46,7 @@ class Order(nn.Module):
 
 
 class NGram(nn.Module):
-    """Token ids in, logits out, like every network; its logits are log-probabilities."""
+    """Token ids in, logits out, like every network; here, the logits are log-probabilities."""
 
     def __init__(self, config: NGramConfig) -> None:
         super().__init__()
@@ -108,7 +108,7 @@ class NGram(nn.Module):
         logits.view(-1)[places] = longer.log_probability[seen]
 
     def check(self) -> None:
-        """Raise an error unless the tensors form a valid n-gram model; lookups rely on their order."""
+        """Raise an error unless the tensors form a valid n-gram model; lookups rely on sorted keys."""
         V, below = self.config.n_vocab, self.config.n_vocab
         for n, order in enumerate(self.orders, start=1):
             assert isinstance(order, Order)

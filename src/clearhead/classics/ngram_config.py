@@ -10,7 +10,7 @@ from clearhead.errors import UserError
 from clearhead.model.config import check_names
 
 MOST_ORDER = 32
-MOST_NGRAMS = 2**40  # per order; multiplied by the vocabulary size, it still fits in 64 bits
+MOST_NGRAMS = 2**40  # per order; the product with the vocabulary size still fits in 64 bits
 MOST_VOCAB = 2**22
 WINDOW = 256  # tokens
 MOST_LOGITS = 2**25  # logits computed at once when a whole text is processed
@@ -90,7 +90,7 @@ def _is_row(value: object) -> bool:
 
 
 def check_order(order: object) -> int:
-    """Validate an order."""
+    """Validate an order and return it."""
     if type(order) is not int or not 1 <= order <= MOST_ORDER:
         raise UserError(f"order = {order!r}: expected an integer from 1 to {MOST_ORDER}, such as 5")
     return order

@@ -62,7 +62,7 @@ class RecurrentBlock(nn.Module):
 
 
 class Recurrent(nn.Module):
-    """Token ids in, logits out; keeps nothing but the state it is given."""
+    """Token ids in, logits out; the state passed in is the only memory between calls."""
 
     def __init__(self, config: RecurrentConfig) -> None:
         super().__init__()

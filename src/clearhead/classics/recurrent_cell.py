@@ -7,7 +7,7 @@
             n = tanh(x W_n + b_n + r (h U_n + c_n))     proposal
             h' = (1 - z) n + z h
 
-    lstm    i, f, o = σ(x W + b + h U + c)              input, forget and output gate
+    lstm    i, f, o = σ(x W + b + h U + c)              input, forget and output gates
             g = tanh(x W_g + b_g + h U_g + c_g)         proposal
             m' = f m + i g                              cell: a second vector, updated elementwise
             h' = o tanh(m')
@@ -57,7 +57,7 @@ def next_cell(gates: dict[str, Tensor], cell: Tensor) -> Tensor:
 
 
 def next_state(kind: CellKind, gates: dict[str, Tensor], state: Tensor, cell: Tensor | None = None) -> Tensor:
-    """The next hidden state: from the previous one, or for an LSTM from its next cell state."""
+    """The next hidden state: from the previous one, or, for an LSTM, from its next cell state."""
     if kind == "elman":
         return gates["state"]
     if kind == "gru":

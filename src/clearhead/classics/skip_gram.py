@@ -29,7 +29,7 @@ CERTAIN = 2**32 - 1  # a probability of 1: the kernel compares integers
 
 
 def pairs(words: Sequence[T], window: int = 2) -> Iterator[tuple[T, T]]:
-    """Every (center, neighbor) pair in a window, by default the lectures': the training examples of skip-gram."""
+    """Yield every (center, neighbor) pair within a window (the lectures' by default): skip-gram's training examples."""
     for i, center in enumerate(words):
         for j in range(max(0, i - window), min(len(words), i + window + 1)):
             if j != i:
@@ -78,7 +78,7 @@ class SkipGramProgress:
 class SkipGram:
     """Two tables of vectors. Iterating over the object trains them on a text, one chunk at a time.
 
-    `inputs` (V D) are the vectors of center words, which are kept; `outputs` (V D) those of neighbors. With
+    `inputs` (V D) holds the vectors of center words, the result; `outputs` (V D) holds those of neighbors. With
     one worker, the same seed gives bit-identical vectors. Several workers update the tables without locks, so results
     vary slightly between runs.
     """

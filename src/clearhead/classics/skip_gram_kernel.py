@@ -124,7 +124,7 @@ def learn_stretch(
             last += 1
         for s in range(first, last + 1):
             if s != t:
-                # As in word2vec, the neighbor predicts the center: over a text each pair occurs both ways.
+                # As in word2vec, the neighbor predicts the center: over a text, each pair occurs both ways.
                 m, state = draw_against(center, sure, other, words, state)
                 descend(inputs, outputs, np.int64(text[s]), words[:m], now, change, steps)
                 pairs += 1

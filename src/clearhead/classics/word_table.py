@@ -1,4 +1,4 @@
-"""A table of static word vectors: one vector per word, whatever the sentence.
+"""A table of static word vectors: one vector per word, regardless of the sentence.
 
 Shapes: V words, D features per vector.
 """
@@ -107,6 +107,6 @@ class WordTable:
 
 
 def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Scaled to norm 1, except for zero vectors."""
+    """The vectors, scaled to norm 1; zero vectors remain zero."""
     length = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return (vectors / np.where(length == 0, 1, length)).astype(np.float32, copy=False)

@@ -1,4 +1,4 @@
-"""Answers as plain data: to JSON and back, compared with a tolerance, and shown on one line."""
+"""Answers as plain data: converted to JSON and back, compared with a tolerance, and shown on one line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LONGEST_SHOWN = 60  # characters
 
 
 def plain(value: Any) -> Any:
-    """Numbers, strings and lists of them, as JSON can hold; raises TypeError for anything else."""
+    """Convert an answer to numbers, strings and lists of them, for JSON; raise TypeError for anything else."""
     budget = [MOST_NUMBERS]
     return _plain(value, 0, budget)
 

@@ -66,7 +66,7 @@ def _draw(exercises: tuple[Exercise, ...], seed: int, name: str) -> tuple[Varian
 
 
 def read_students(path: Path) -> tuple[str, ...]:
-    """One student per line; in a CSV file, the first column. Empty lines and lines that start with # are skipped."""
+    """Read one student per line (in a CSV file, the first column); skip empty lines and lines that start with #."""
     text = read_own_text(path, "a text file with one student per line").removeprefix("\ufeff")
     lines = [line.split(",")[0].split(";")[0].strip().strip('"') for line in text.splitlines()]
     students = tuple(line for line in lines if line and not line.startswith("#"))
@@ -76,7 +76,7 @@ def read_students(path: Path) -> tuple[str, ...]:
 
 
 def write_course(course: Course, folder: Path, watch: Callable[[int], object] = lambda _: None) -> list[Path]:
-    """Write a class into a new folder; `watch` is called with the number of notebooks written."""
+    """Write a class to a new folder and return its files; `watch` is called with the number of notebooks so far."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(f"{folder} already exists: name a new or empty folder")
     written: list[Path] = []
@@ -113,9 +113,9 @@ def read_course(folder: Path) -> Course:
     if not path.is_file():
         around = next((each for each in folder.absolute().parents if (each / "class.json").is_file()), None)
         if folder.exists() and around is not None:
-            raise UserError(f"{folder} is part of a class: name its folder, {around}")
+            raise UserError(f"{folder} is part of a class: name the folder of the class, {around}")
     if folder.is_file():
-        raise UserError(f"{folder} is a file: name the folder of a class, as clearhead class new makes it")
+        raise UserError(f"{folder} is a file: name the folder of a class, as created by clearhead class new")
     if not folder.is_dir():
         raise UserError(f"no such folder: {folder}; make one: clearhead class new {folder} --seed 1")
     if not path.is_file():
@@ -125,7 +125,7 @@ def read_course(folder: Path) -> Course:
     seed = document.get("seed")
     if document.get("format") != FORMAT or type(seed) is not int or not _is_list_of_names(students):
         raise UserError(
-            f"{path} is damaged: expected a format, a seed and students, as clearhead class new writes"
+            f"{path} is damaged: expected a format, a seed and students, as written by clearhead class new"
         )
     assert students is not None
     return Course(seed, tuple(students))

@@ -16,7 +16,7 @@ THINGS = [noun for noun in NOUNS if noun[0] not in "aeiou"]  # all take the arti
 COLORS = ["blue", "green", "red", "white", "yellow"]
 STORY_SEED = 3  # of stories that the model was not trained on
 
-MARGIN = 0.1  # between the best answer and the next: numbers differ a little between machines
+MARGIN = 0.1  # between the best answer and the second best: numbers differ a little between machines
 TRIES = 200
 
 
@@ -29,7 +29,7 @@ def sentence(random: Random) -> str:
 
 
 def prompt_about(random: Random, things: list[str]) -> list[str]:
-    """The same prompt about each of the things; the model continues it with the thing."""
+    """The same prompt about each of the things; the model predicts the thing as the next word."""
     girl, place, color = random.choice(GIRLS), random.choice(PLACES), random.choice(COLORS)
     return [
         f"{girl} lived near the {place}. She had a {thing}, and it was {color}. One morning, {girl} lost her"
@@ -81,7 +81,7 @@ def _inspect(text: str) -> Trace:
 
 
 def _without_each(trace: Trace, token: int) -> torch.Tensor:
-    """The probability of a token without each earlier one."""
+    """The probability of a token, with each earlier token removed in turn."""
     n = len(trace.tokens) - 1
     embedding = trace["embedding"].repeat(n, 1, 1)
     embedding[range(n), range(n)] = 0

@@ -47,7 +47,7 @@ class ProcessLimits:
 
 
 class Runner:
-    """The process that imports torch once and forks for each submission. Not for use by several threads."""
+    """The process that imports torch once and forks for each submission. Not thread-safe."""
 
     def __init__(self) -> None:
         if not hasattr(os, "fork"):
@@ -124,7 +124,7 @@ class SubmissionProcess:
         return self._ask({"call": name, "arguments": encode(arguments)})
 
     def close(self) -> int:
-        """End the process and all that it started, delete its folder, and return its exit code."""
+        """End the process and everything it started, delete its folder, and return its exit code."""
         if self._exit_code is None:
             os.close(self._requests)
             os.close(self._answers)
@@ -175,7 +175,7 @@ class SubmissionProcess:
         if number == signal.SIGXCPU:
             return f"timed out after {self.limits.cpu_seconds} s of CPU time"
         if number == signal.SIGKILL:
-            return "was killed, for using too much CPU time or memory"
+            return "was killed for using too much CPU time or memory"
         if number > 0:
             return f"crashed with {signal.Signals(number).name}"
         return f"ended the process with exit code {-number}"

@@ -1,4 +1,4 @@
-"""One exercise: its text, the data of each student, a solution, and tests.
+"""One exercise: its text, each student's data, a solution, and tests.
 
 Code is stored as text, because it is written into notebooks. It runs after `SETUP`, and after the student's data
 has been assigned to variables. The answer is a function, which hidden tests call with further inputs, or a variable.
@@ -29,7 +29,7 @@ model = ch.load("stories")"""
 
 @dataclass(frozen=True)
 class Exercise:
-    """An exercise of a lecture. `hidden` assigns `cases`, the arguments of further calls, using `random`."""
+    """An exercise on a lecture. `hidden` assigns `cases`, the arguments of further calls, using `random`."""
 
     name: str
     lecture: str
@@ -40,7 +40,7 @@ class Exercise:
     draw: Callable[[Random], dict[str, Any]]  # the student's data by variable name
     solution: str
     visible: str
-    hidden: str = ""  # none for a variable: its value is compared
+    hidden: str = ""  # empty for a variable, whose value is compared
 
     @property
     def is_function(self) -> bool:
@@ -121,7 +121,7 @@ def _mix(*parts: object) -> int:
 
 @cache
 def stories() -> LanguageModel:
-    """The model of all exercises."""
+    """The model that all exercises use."""
     return load("stories", "cpu")
 
 

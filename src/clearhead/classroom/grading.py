@@ -31,7 +31,7 @@ MOST_HANGS = 6  # a submission that takes this many times the time limit is not 
 
 @dataclass(frozen=True)
 class Grade:
-    """The points of one exercise, and why: a status for statistics, and a sentence for people."""
+    """The points for one exercise, and the reason: a status for statistics and a sentence for people."""
 
     exercise: str
     points: int
@@ -65,7 +65,7 @@ def grade_course(
 ) -> list[StudentGrades]:
     """Grade every submission; `watch` is called with each result. Students without a submission get no points.
 
-    `skipped` is called with the names of files that are no notebooks.
+    `skipped` is called with the names of files that are not notebooks.
     """
     handed_in, others = find_submissions(submissions, course.students)
     if others:
@@ -92,7 +92,7 @@ def grade_course(
 
 
 class _Grader:
-    """Grades one submission after another. Each thread has its own."""
+    """Grades one submission after another. Each thread has its own grader."""
 
     def __init__(self, course: Course, hidden: list[Path], limits: ProcessLimits) -> None:
         self.course, self.hidden, self.limits = course, hidden, limits
@@ -116,7 +116,7 @@ class _Grader:
             return _ungraded(student, "error", f"not graded: {one_line(error)}")
 
     def _run(self, student: str, submission: Submission, variants: Sequence[Variant]) -> StudentGrades:
-        """Grade all exercises. After one that ends the process, grade the rest in a new process without it."""
+        """Grade all exercises. If one ends the process, grade the rest in a new process without it."""
         grades: dict[str, Grade] = {}
         preamble, confined = submission.preamble, True
         deadline = time.monotonic() + MOST_HANGS * self.limits.seconds
@@ -140,7 +140,7 @@ class _Grader:
                     if not preamble:
                         return _ungraded(student, "error", f"the model did not load: {error}")
                     preamble = []  # the process ended before the first exercise
-                elif current.exercise.name in grades:  # it passed before, in another process
+                elif current.exercise.name in grades:  # it was graded before, in an earlier process
                     submission.cells.pop(current.exercise.name)
                 else:
                     grades[current.exercise.name] = _grade_failed(current, str(error))
@@ -163,7 +163,7 @@ def grade_exercise(process: SubmissionProcess, variant: Variant, cells: Sequence
     """Run the cells of an exercise, and compare what they define with the solution."""
     exercise = variant.exercise
     if not cells:
-        return _grade(variant, "missing", "missing: the notebook has no cell for it")
+        return _grade(variant, "missing", "missing: the notebook has no cell for this exercise")
     error = _run_cells(process, [variant.data_code(), *cells])
     try:
         if exercise.is_function:

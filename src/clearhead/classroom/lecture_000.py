@@ -97,7 +97,7 @@ Write one attention head of the model `stories`: **project** into query, key and
 **sum** the values.
 
 `one_head(x, W_Q, b_Q, W_K, b_K, W_V, b_V)` takes the head's input, one row per token, and returns one row of
-the mixed values per token (before $W^O$). The test below runs it with the weights of head `head_number` of
+mixed values per token (before $W^O$). The test below runs it with the weights of head `head_number` in
 block `head_block`, and compares the result with what the model computed for `head_text`.""",
     asks="one_head",
     draw=_head_of_a_sentence,
@@ -141,7 +141,7 @@ In a text that consists of $n$ tokens and the same $n$ tokens again, an inductio
 repeated token to the token **after** its first occurrence: from position $n + i$ to position $i + 1$.
 
 `find_induction_head(weights)` takes the attention weights of all heads, with the shape blocks × heads × $2n$ ×
-$2n$, and returns the block and the number of the head that puts the most attention there, averaged over the
+$2n$, and returns the indices of the block and head that put the most attention there, averaged over the
 repeated tokens. The test below runs it on the model's heads, with your words repeated.""",
     asks="find_induction_head",
     draw=_words_to_repeat,
@@ -191,8 +191,8 @@ The two prompts below differ in one word. Patch one vector of the residual strea
 clean run, and see whether the prediction changes.
 
 `patched_probability(clean, other, block, position)` takes two texts. It returns the probability of **the token
-that the model predicts for `other`** (the likeliest one) in a run of `clean` in which the input of the block at
-that position, and there only, comes from the run of `other`. `trace.edit({…: ch.Edit(…, at=[…])})` does the
+that the model predicts for `other`** (the likeliest one) in a run of `clean` in which only the input of the
+block at that position comes from the run of `other`. `trace.edit({…: ch.Edit(…, at=[…])})` does the
 patching.""",
     asks="patched_probability",
     draw=_two_prompts,

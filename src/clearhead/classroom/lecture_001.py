@@ -80,7 +80,7 @@ One 1 is followed by `n_zeros` zeros. With the query $[0, 1]$ and the keys $[1, 
 the 1 becomes small in a long sequence. Multiplying the keys by a number (in the lecture, 10) makes the
 attention more peaked.
 
-By which number must the keys be multiplied so that the weight on the 1 is exactly `wanted_weight`? Assign it to
+By what number must the keys be multiplied so that the weight on the 1 is exactly `wanted_weight`? Assign it to
 `boost`. The softmax uses $e$, and the scores are not divided by $\\sqrt{d_k}$.""",
     asks="boost",
     draw=lambda random: {

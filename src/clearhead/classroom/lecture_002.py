@@ -13,7 +13,7 @@ from clearhead.classroom.exercise import Exercise
 SKIP_GRAM = Exercise(
     name="skip-gram-pairs",
     lecture="002",
-    title="Training pairs of skip-gram",
+    title="Skip-gram training pairs",
     points=2,
     text="""\
 Skip-gram learns a vector for each word by predicting its neighbors. Its training samples are all pairs of a
@@ -92,12 +92,12 @@ EXPLAIN = Exercise(
     title="Explain this weight",
     points=4,
     text="""\
-In `weight_text`, head `weight_head` of block `weight_block` puts much attention on `key_position` from
+In `weight_text`, head `weight_head` of block `weight_block` puts a lot of attention on `key_position` from
 `query_position`. Each score is a dot product of a query and a key, and both are sums of what the components
 before the block wrote into the residual stream: the embedding, the position, earlier heads, and so on. So the
 score splits into one part for each pair.
 
-`head.why(query_position, key_position)` of a trace's head computes the parts, and `.top(n)` lists the largest.
+For a head of a trace, `head.why(query_position, key_position)` computes the parts, and `.top(n)` lists the largest.
 Leave out all pairs in which either name contains "bias": the biases are the same for every text. Assign to
 `strongest` the remaining pair with the largest absolute contribution: the component on the query side, the one
 on the key side, and the number.""",
@@ -124,7 +124,7 @@ The model fills the blank after `blank_text` with its likeliest next token. Whic
 each position but the last, set the token's `embedding` to zero (the position's own vector remains), and look at
 the probability of the token that was predicted without any edit.
 
-Assign to `decisive` the position whose removal lowers this probability most; positions count from 0.""",
+Assign to `decisive` the position whose removal lowers this probability most; positions are counted from 0.""",
     asks="decisive",
     draw=lambda random: {"blank_text": blank_prompt(random)},
     solution="""\

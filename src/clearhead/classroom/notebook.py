@@ -1,4 +1,4 @@
-"""Notebooks of the exercises: for students, for the teacher and nbgrader, and for Otter Assign."""
+"""Notebooks with the exercises: for students, for the teacher and nbgrader, and for Otter Assign."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def student_notebook(variants: Sequence[Variant], student: str) -> dict[str, Any
 
 
 def teacher_notebook(variants: Sequence[Variant], student: str) -> dict[str, Any]:
-    """The same with solutions and hidden tests, marked so that nbgrader can remove them."""
+    """A student's notebook plus solutions and hidden tests, marked so that nbgrader can remove them."""
     return _notebook(variants, student, with_solutions=True)
 
 

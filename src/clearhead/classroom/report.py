@@ -29,7 +29,7 @@ def to_json(results: Sequence[StudentGrades]) -> dict[str, Any]:
 
 
 def points_csv(results: Sequence[StudentGrades]) -> str:
-    """One row per student: the total and the points of each exercise."""
+    """One row per student: the total and the points for each exercise."""
     rows: list[list[object]] = [["student", "points", *(exercise.name for exercise in EXERCISES), "note"]]
     for result in results:
         points = [grade.points for grade in result.grades]
@@ -56,5 +56,5 @@ def _csv(rows: list[list[object]]) -> str:
 
 
 def _harmless(cell: object) -> object:
-    """Quote a text that a spreadsheet would run as a formula."""
+    """Quote text that a spreadsheet would run as a formula."""
     return f"'{cell}" if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r")) else cell

@@ -8,8 +8,8 @@ together with two pipes. The fork reads requests from the first pipe as lines of
     {"call": "name", "arguments": […]}     the result of calling a function
 
 The answer is {"value": …} or {"error": …}, with the "id" of the request. A submission can send any answer it likes,
-so the reader must treat all of them as untrusted data; but only the reader knows which answers are right. At END,
-the fork and all that it started are killed, and its exit code is sent back.
+so the reader must treat all of them as untrusted data; but only the reader knows which answers are correct. At END,
+the fork and everything it started are killed, and its exit code is sent back.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ POLL_SECONDS, GRACE_SECONDS = 0.02, 1.0
 
 def main(handle: int) -> None:
     control = socket.socket(fileno=handle)
-    torch.set_num_threads(1)  # a fork has no other threads
+    torch.set_num_threads(1)  # threads do not survive a fork
     clearhead.load("stories", "cpu").inspect("Once")  # imports everything before file access is restricted
     sandbox.adopt_orphans()
     control.sendall(b"ready\n")
@@ -63,7 +63,7 @@ def main(handle: int) -> None:
 
 
 def _watch(child: int, control: socket.socket) -> int:
-    """Wait for END or for the grader's own end, then kill what is still running; returns the child's exit code."""
+    """Wait for END or for the grader to exit, then kill what is still running; return the child's exit code."""
     code, end = None, math.inf
     while code is None or end == math.inf:
         if end == math.inf and select.select([control], [], [], POLL_SECONDS)[0]:
@@ -121,7 +121,7 @@ def _reply(replies: IO[bytes], reply: dict[str, Any]) -> None:
 
 
 def without_magic(source: str) -> str:
-    """Replace lines such as %matplotlib inline."""
+    """Replace IPython commands such as %matplotlib inline with `pass`."""
     return MAGIC.sub(r"\1pass", source)
 
 

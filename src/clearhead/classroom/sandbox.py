@@ -92,9 +92,9 @@ def limit(seconds: int, memory: int) -> None:
 
 
 def confine(own: Path, hidden: list[Path]) -> bool:
-    """Deny access to all files but Python's (to read) and the folder `own`; nothing in `hidden` can be read.
+    """Deny access to all files but the system's and Python's (read-only) and the folder `own`.
 
-    Returns whether the kernel supports this.
+    Nothing in `hidden` can be read. Returns whether the kernel supports this.
     """
     version = landlock_version()
     if version == 0:
@@ -115,7 +115,7 @@ def confine(own: Path, hidden: list[Path]) -> bool:
             os.close(handle)
 
     def allow_reading(path: Path) -> None:
-        """Everything in a folder except `hidden`; names of files there can still be listed."""
+        """Allow reading all files in a folder except those in `hidden`, whose names can still be listed."""
         if path in hidden:
             return
         if any(path in each.parents for each in hidden):

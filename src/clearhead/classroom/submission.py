@@ -1,4 +1,4 @@
-"""What students hand in: found in a folder, read without trust, and split into the cells of each exercise."""
+"""What students hand in: found in a folder, read as untrusted data, and split into the cells of each exercise."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OWN_ROLES = ("setup", "data", "test")  # cells that the grader does not take fro
 
 @dataclass(frozen=True)
 class Submission:
-    """The code cells of a notebook: before the first exercise, and those of each exercise by its name."""
+    """The code cells of a notebook: those before the first exercise, and those of each exercise by name."""
 
     preamble: list[str] = field(default_factory=list)
     cells: dict[str, list[str]] = field(default_factory=dict)
@@ -35,9 +35,9 @@ class HandedIn:
 
 
 def find_submissions(folder: Path, students: Sequence[str] = ()) -> tuple[list[HandedIn], list[str]]:
-    """Submissions by student (`anna.ipynb`, or a folder `anna` with one notebook), and the names of all other files.
+    """Find submissions by student (`anna.ipynb`, or a folder `anna` with one notebook); return other names as well.
 
-    Names of students match whatever their case. Hidden files are skipped.
+    Student names are matched case-insensitively. Hidden files are skipped.
     """
     if not folder.is_dir():
         raise UserError(f"no such folder: {folder}; put the submissions there, each named after its student")
@@ -57,7 +57,7 @@ def find_submissions(folder: Path, students: Sequence[str] = ()) -> tuple[list[H
 
 
 def read_submission(path: Path, exercises: Sequence[Exercise]) -> Submission:
-    """Read a notebook, or the only one in a folder. Errors are UserErrors."""
+    """Read a notebook, or the only one in a folder. Raises UserError for anything else."""
     if path.is_symlink():
         raise UserError("is a link: hand in the file itself")
     if path.is_dir():
@@ -79,7 +79,7 @@ def _only_notebook(folder: Path) -> Path:
 
 
 def split(document: dict[str, Any], exercises: Sequence[Exercise]) -> Submission:
-    """Assign each code cell to the exercise that it is marked for, or whose name it defines, or that it follows."""
+    """Assign each code cell to the exercise that it is marked for, or whose answer it defines, or that it follows."""
     if document.get("nbformat") != 4 or not isinstance(document.get("cells"), list):
         raise UserError("not a notebook of format 4: save it again with a current version of Jupyter")
     names = {exercise.asks: exercise.name for exercise in exercises}

@@ -25,7 +25,7 @@ def main() -> None:
     """
     try:
         signal.signal(signal.SIGTERM, _end)
-        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # ignored in the background of a shell
+        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # shells ignore it in background jobs
             signal.signal(signal.SIGINT, _end)
         for stream in (sys.stdout, sys.stderr):
             stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # an ASCII terminal shows ? for é

@@ -153,7 +153,7 @@ class Conversation:
 
 
 def _unquote(name: str) -> str:
-    """A name without the quotes that a shell would remove."""
+    """The name without the quotes that a shell would remove."""
     name = name.strip()
     quoted = len(name) > 1 and name[0] == name[-1] and name[0] in "\"'"
     return name[1:-1] if quoted else name

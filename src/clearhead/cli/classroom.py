@@ -40,7 +40,7 @@ def new(
     ),
     json: bool = typer.Option(False, "--json", help="Print the list of files as JSON."),
 ) -> None:
-    """Write the notebooks of a class.
+    """Write the notebooks for a class.
 
     Each student gets their own data, drawn from the seed and the student's name.
 
@@ -62,18 +62,18 @@ def new(
         print_json({"path": str(folder), "files": [str(path.relative_to(folder)) for path in written]})
         return
     out.print(f"{folder}/notebooks    {plural(len(course.notebooks), 'notebook')} to hand out")
-    out.print(f"{folder}/solutions    the same with solutions and hidden tests, for the teacher")
+    out.print(f"{folder}/solutions    the same notebooks with solutions and hidden tests, for the teacher")
     out.print(f"{folder}/nbgrader, {folder}/otter    the assignment for nbgrader and for Otter")
-    out.print(f"\nput the submissions into {folder}/submissions, then: clearhead class grade {folder}")
+    out.print(f"\nput the submissions in {folder}/submissions, then: clearhead class grade {folder}")
 
 
 @app.command("grade", cls=Command)
 def grade(
-    folder: Path = typer.Argument(..., metavar="FOLDER", help="A folder made by clearhead class new."),
+    folder: Path = typer.Argument(..., metavar="FOLDER", help="A folder created by clearhead class new."),
     submissions: Path = typer.Option(
         None, metavar="PATH", help="The folder of submissions. [default: submissions/ in FOLDER]"
     ),
-    timeout: float = typer.Option(20.0, help="Seconds for each cell and each call of a function."),
+    timeout: float = typer.Option(20.0, help="Seconds for each cell and each function call."),
     memory: float = typer.Option(4.0, help="Gigabytes of memory for each submission."),
     jobs: int = typer.Option(
         0, show_default=False, help="Submissions to run at a time. [default: one per CPU core]"
@@ -83,7 +83,7 @@ def grade(
     """Grade the submissions.
 
     Runs every submission in a process with limits, without the tests, and writes grades.csv, reasons.csv and
-    grades.json into the folder.
+    grades.json to the folder.
 
     \b
     For example:
@@ -127,16 +127,14 @@ def grade(
         print_json(to_json(results))
         return
     _show(results)
-    out.print(f"\n{folder}/grades.csv has the points of each exercise, {folder}/reasons.csv the reasons")
+    out.print(f"\n{folder}/grades.csv has the points for each exercise, {folder}/reasons.csv the reasons")
 
 
 def _warn(results: list[StudentGrades]) -> None:
     if any(not result.confined for result in results):
         err.print("this system cannot confine a submission to its own files (no Landlock): see docs/class.md")
     if hasattr(os, "geteuid") and os.geteuid() == 0:
-        err.print(
-            "graded as root, whom the limit on the number of processes does not bind: use another account"
-        )
+        err.print("graded as root, to whom the limit on processes does not apply: use a different account")
 
 
 def _show(results: list[StudentGrades]) -> None:

@@ -27,7 +27,7 @@ class Command(TyperCommand):
             argument.display_type_rich = lambda **_: None  # its name is enough: MODEL, not MODEL <path>
 
     def collect_usage_pieces(self, _: Any) -> list[str]:
-        """MODEL for a required argument, [MODEL] for an optional one, with dots if it may be repeated."""
+        """MODEL for a required argument, [MODEL] for an optional one, followed by ... if it may be repeated."""
         pieces = []
         for each in self._arguments():
             name = each.metavar if each.required else f"[{each.metavar}]"

@@ -35,7 +35,7 @@ def complete_sites(incomplete: str) -> list[str]:
 
 
 def check_shell(arguments: list[str]) -> None:
-    """Raise an error unless completion supports this shell."""
+    """Raise an error unless completion supports the current shell."""
     if not {"--install-completion", "--show-completion"} & {*arguments[:1]}:
         return
     import shellingham

@@ -1,11 +1,11 @@
 """`clearhead.toml`: user-defined defaults for the options of commands.
 
-It is read from the working folder only, beside runs/. CLEARHEAD_CONFIG names another file or, if empty,
-disables it. Each command has a table (`[train]`, `[lab.stream]`), each option a key: its long name without
-the dashes.
+The file is read from the working folder only, beside runs/. CLEARHEAD_CONFIG names a different file or, if
+empty, disables it. Each command has a table (`[train]`, `[lab.stream]`), and each option a key: its long name
+without the dashes.
 
-The folder, and the file with it, may come from someone else. So a file may set how things are done, but never
-what is read, written or sent, or who has access: those must be given on the command line.
+The folder, and the file with it, may come from someone else. The file may therefore set how things are done,
+but not what is read, written or sent, or who has access: those must be given on the command line.
 """
 
 from __future__ import annotations
@@ -97,14 +97,14 @@ def give_way(context: typer.Context) -> None:
 
 
 def list_taken(context: typer.Context) -> list[str]:
-    """The options taken from the file, one per line; none except on rank 0."""
+    """The options taken from the file, one per line; none on ranks other than 0."""
     if (path := find()) is None or os.environ.get("RANK", "0") != "0":
         return []
     return [f"{path}: {_name(each)} = {_shown(context.params[each.name])}" for each in _from_file(context)]
 
 
 def typed_again(context: typer.Context) -> list[str]:
-    """The options taken from the file, as they would be typed, so that a resumed run does not depend on it."""
+    """The options taken from the file, as they would be typed, so that a resumed run does not depend on the file."""
     words: list[str] = []
     for option in _from_file(context):
         value = context.params[option.name]

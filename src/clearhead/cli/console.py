@@ -13,6 +13,8 @@ from typing import Any
 from rich.console import Console
 
 from clearhead.finite import finite
+from clearhead.runs.progress_line import clock as clock
+from clearhead.summary_table import plural as plural
 
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -31,27 +33,15 @@ def read_argument(text: str) -> str:
 
 
 def print_text(text: str) -> None:
-    """Print text unbuffered: rich would replace tabs. To a terminal, control characters are escaped."""
+    """Print text unbuffered, and without rich, which would replace tabs. Escape control characters on a terminal."""
     print(printable(text) if sys.stdout.isatty() else text, end="", flush=True)
 
 
 def printable(text: str) -> str:
-    """The text with control characters, which a terminal would obey, as escapes; newlines and tabs stay."""
+    """The text with control characters, which a terminal would obey, escaped; newlines and tabs are kept."""
     return CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def print_json(document: Any) -> None:
     """Print one JSON document; non-finite numbers become null."""
     print(json.dumps(finite(document), indent=2, ensure_ascii=False, allow_nan=False))
-
-
-def clock(seconds: float) -> str:
-    """Format a duration: 1:05, or 2:03:04."""
-    minutes, rest = divmod(max(0, round(seconds)), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-
-
-def plural(count: int, noun: str) -> str:
-    """Format a count: 1 block, 2 blocks."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -40,10 +40,10 @@ def demo(
     resume: bool = typer.Option(False, "--resume", help="Resume a demo that was stopped in the terminal."),
     no_browser: bool = typer.Option(False, "--no-browser", help="Train in the terminal instead."),
 ) -> None:
-    """Open the built-in model and watch another one train.
+    """Open the built-in model and watch a new one train.
 
-    The page shows its loss, samples and heads as they form, and then compares it with the built-in one. Without
-    a browser it trains in the terminal, generates a story and shows what one head attends to.
+    The page shows the new model's loss, samples and heads as they form, and then compares it with the built-in
+    one. Without a browser, demo trains in the terminal, generates a story and shows what one head attends to.
 
     \b
     For example:
@@ -181,11 +181,11 @@ def _show_head(model: LanguageModel) -> None:
     out.print(f"\nAttention weights of block {found.block}, head {found.head}, in percent:\n", style="bold")
     out.print(attention_table(trace.tokens, weights))
     config, share = model.transformer().config, f"{found.weight:.0%}"
-    out.print(f"\nEach row is a softmax of q·k/√{config.d_head} over the tokens up to its own.")
+    out.print(f"\nEach row is a softmax of q·k/√{config.d_head} over its token and the tokens before it.")
     if found.role == "antecedent":
         row = weights[found.row]
         pronoun, noun = (trace.tokens[i].strip() for i in (found.row, int(row.argmax())))
-        out.print(f"“{pronoun}” attends most to “{noun}”; {share} of its attention goes to its antecedent.")
+        out.print(f"“{pronoun}” attends most to “{noun}”; {share} of its attention is on the antecedent.")
     elif found.role == "induction":
         out.print(
             f"A repeated token puts {share} of its attention on the token that followed its previous occurrence."

@@ -22,8 +22,8 @@ def doctor(
 ) -> None:
     """Check this machine and the installation.
 
-    Says what to do about problems. Exits with 0, or with 1 if something required is broken. Missing optional
-    parts do not count.
+    Says how to fix each problem. Exits with 1 if something required is broken, otherwise with 0; missing
+    optional parts do not count.
 
     \b
     For example:
@@ -60,7 +60,7 @@ def _show(found: list[Finding], broken: list[Finding]) -> None:
     said = f"Broken: {names}." if broken else "Everything required is installed."
     missing = [each for each in found if each.state == "missing"]
     if full := [each.name for each in missing if each.group == "places"]:
-        said += f" Low disk space: {', '.join(full)}."
+        said += f" Low on disk space or not writable: {', '.join(full)}."
     if others := [each.name for each in missing if each.group != "places"]:
         said += f" Missing, but optional: {', '.join(others)}."
     out.print(f"\n{said}")
@@ -74,4 +74,4 @@ def _look_at_config(context: typer.Context) -> tuple[str, Health, str | None]:
         tables = config.read(path, context.find_root().command)
     except UserError as error:
         return str(error), "broken", f"fix the file, or disable it: {config.VARIABLE}= clearhead …"
-    return f"{path}, for {', '.join(tables) or 'nothing'}", "fine", None
+    return f"{path}, with defaults for {', '.join(tables) or 'no commands'}", "fine", None

@@ -22,7 +22,7 @@ def explore(
         None,
         metavar="MODEL",
         help="Folders, GGUF files, or names; the page can open other models, and pull more. [default: the newest "
-        "in runs/ or pulled, or else the built-in stories]",
+        "model in runs/ or among the pulled ones, or else the built-in model, stories]",
         autocompletion=complete_models,
     ),
     no_browser: bool = typer.Option(

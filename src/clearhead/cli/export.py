@@ -1,4 +1,4 @@
-"""`clearhead export`: write a model in a format that other programs read."""
+"""`clearhead export`: write a model in a format that other programs can read."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def export(
     ),
     numbers: str = typer.Option(
         None,
-        help="Number type of the matrices in gguf: F32, F16 or Q8_0. [default: F16]",
+        help="Data type of the matrices in a GGUF file: F32, F16 or Q8_0. [default: F16]",
         autocompletion=choose("F32", "F16", "Q8_0"),
     ),
     json: bool = typer.Option(False, "--json", help="Print the result as JSON."),

@@ -16,7 +16,7 @@ def fill(
     model: Path = typer.Argument(
         ...,
         metavar="MODEL",
-        help="A model trained with --bidirectional: its folder.",
+        help="The folder of a model trained with --bidirectional.",
         autocompletion=complete_models,
     ),
     text: str = typer.Argument(
@@ -26,7 +26,7 @@ def fill(
     device: str = DEVICE,
     json: bool = typer.Option(False, "--json", help="Print the candidates and their probabilities as JSON."),
 ) -> None:
-    """Fill in the blanks of a text: the most likely tokens for each.
+    """Fill in the blanks of a text with the most likely tokens.
 
     \b
     For example:

@@ -32,7 +32,7 @@ def generate(
     presence_penalty: float = generation_option("presence_penalty"),
     frequency_penalty: float = generation_option("frequency_penalty"),
     logit_bias: list[str] = generation_option(
-        "logit_bias", metavar="TOKEN=NUMBER", note="TOKEN is its text or #ID; may be repeated"
+        "logit_bias", metavar="TOKEN=NUMBER", note="TOKEN is a token's text or #ID; may be repeated"
     ),
     regex: str | None = generation_option("regex"),
     json_schema: Path | None = generation_option("json_schema", metavar="FILE"),
@@ -62,7 +62,7 @@ def generate(
     from clearhead.language_model import load
 
     if prompt == "":
-        raise UserError("the prompt is empty: give some text, or omit it to start a document")
+        raise UserError("the prompt is empty: give some text, or omit the prompt to start a document")
     if log_probabilities is not None and not json:
         raise UserError("--log-probabilities requires JSON output: add --json")
     settings: dict[str, Any] = {
@@ -99,7 +99,7 @@ def generate(
         texts = loaded.generate(prompt, samples=samples, **settings)
     if shift:
         n_context = loaded.config.n_context
-        err.print(f"after {n_context} tokens the older half of the context is dropped: an approximation")
+        err.print(f"after {n_context} tokens, the older half of the context is dropped: an approximation")
     if streamed:
         print_text(prompt or "")
         for piece in pieces:

@@ -33,7 +33,7 @@ MOST_WORDS = 5  # tokens shown per block
 def inspect(
     model: Path = MODEL,
     text: str = typer.Argument(..., metavar="TEXT", help="The text to inspect, or - for standard input."),
-    block: int | None = typer.Option(None, help="Show a head of this block. [default: 0]"),
+    block: int | None = typer.Option(None, help="Show a head in this block. [default: 0]"),
     head: int | None = typer.Option(None, help="The head to show. [default: 0]"),
     site: str | None = typer.Option(
         None,

@@ -63,7 +63,7 @@ def _make_command(lab: Lab) -> Callable[..., None]:
 
 @contextmanager
 def _watching(lab: Lab) -> Iterator[Watch | None]:
-    """Progress of a lab that trains, on a terminal."""
+    """Show the progress of a lab that trains, if stderr is a terminal."""
     if not lab.long:
         yield None
         return

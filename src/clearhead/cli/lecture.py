@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from clearhead.labs.lab import ResultPart
     from clearhead.lectures.stop import Lecture, LectureStop, Question
 
-WIDTH = 100  # characters of a line of prose
+WIDTH = 100  # characters per line of prose
 QUIT = "q"
 ROUNDING = 1e-6
 
@@ -27,7 +27,7 @@ def lecture(
     name: str = typer.Argument(
         None,
         metavar="LECTURE",
-        help="000, 001 or 002, or one stop such as 000.6. [default: list them]",
+        help="000, 001 or 002, or one stop such as 000.6. [default: list all lectures]",
         autocompletion=choose(*LECTURES),
     ),
     json: bool = JSON,
@@ -35,8 +35,8 @@ def lecture(
     """Walk through a lecture, stop by stop.
 
     Each stop has an idea, numbers computed as you watch, what to notice, and a question. In a terminal, the answer
-    is checked: type a number, a fraction or an option; Enter shows the solution and continues; q quits. Otherwise
-    everything is printed with its solution.
+    is checked: type a number, a fraction or an option; Enter shows the solution and continues; q quits. Otherwise,
+    everything is printed, including the solutions.
 
     \b
     For example:
@@ -109,7 +109,7 @@ def _show(stop: LectureStop) -> None:
 
 
 def _print_part(part: ResultPart) -> None:
-    """Weights as a shaded table, anything else as plain lines."""
+    """Print weights as a shaded table, and anything else as plain lines."""
     from clearhead.cli.tables import weight_table
     from clearhead.labs.lab import Table
 
@@ -123,7 +123,7 @@ def _print_part(part: ResultPart) -> None:
 
 
 def _print(text: str, heading: str = "") -> None:
-    """Prose in lines that fit the terminal."""
+    """Print prose in lines that fit the terminal."""
     from textwrap import fill
 
     text = f"{heading}: {text}" if heading else text
@@ -131,7 +131,7 @@ def _print(text: str, heading: str = "") -> None:
 
 
 def _ask(question: Question) -> bool:
-    """Ask until the answer is right or Enter is pressed; return whether to continue."""
+    """Ask until the answer is correct or Enter is pressed; return whether to continue."""
     while given := _read("Your answer (Enter shows the solution): "):
         if given.lower() == QUIT:
             return False
@@ -154,7 +154,7 @@ def _continue(prompt: str) -> bool:
 
 
 def _read(prompt: str) -> str:
-    """A line from the terminal; the end of the input counts as q."""
+    """Read a line from the terminal; the end of the input counts as q."""
     try:
         return input(prompt).strip()
     except EOFError:

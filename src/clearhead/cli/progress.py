@@ -1,4 +1,4 @@
-"""Progress of a run on stderr: a live line on a terminal, plain lines elsewhere; Ctrl-C stops it."""
+"""Progress of a run on stderr: a live line on a terminal, plain lines elsewhere; Ctrl-C stops the run."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from rich.text import Text
 from clearhead.cli import RECEIVED
 from clearhead.cli.console import clock, err, plural, printable
 from clearhead.runs.observer import Observer
+from clearhead.runs.progress_line import describe_progress
 
 if TYPE_CHECKING:
     from clearhead.networks import LearnerConfig
@@ -109,7 +110,8 @@ class TerminalObserver(Observer):
     def stepped(self, run: Run, progress: Progress) -> bool:
         print_notes(run)
         self.validated = self.validated if progress.validation is None else progress
-        self.show(describe(progress, self.validated, run.request.minutes), _is_plain_line(progress))
+        line = describe_progress(progress, self.validated, run.request.minutes, err.width)
+        self.show(line, _is_plain_line(progress))
         if progress.sample is not None:
             print_wrapped("  │ ", printable(" ".join(progress.sample.split())), "  │ ", style="dim")
         return not run.group.any(bool(self.interrupted))
@@ -141,7 +143,7 @@ def watch(name: str, run: Run) -> None:
         for progress in run:
             print_notes(run)
             validated = validated if progress.validation is None else progress
-            line = describe(progress, validated, run.request.minutes, err.width - 13)
+            line = describe_progress(progress, validated, run.request.minutes, err.width - 13)
             show(f"{name:<12} {line}", _is_plain_line(progress))
     for word in run.summary():
         err.print(f"{name:<12} {word}")
@@ -151,36 +153,6 @@ def print_notes(run: Run) -> None:
     """Print the run's new notes."""
     while run.notes:
         err.print(f"clearhead: {run.notes.pop(0)}")
-
-
-def describe(
-    progress: Progress, validated: Progress | None, minutes: float | None, width: int | None = None
-) -> str:
-    """One line of progress, with the last validation loss and its step, shortened to fit the terminal.
-
-    A timed run shows the time instead of the number of steps, which changes with the speed.
-    """
-    record = progress.record
-    left = (progress.steps - record.step) * progress.seconds_per_step
-    loss, validation, at = f"loss {progress.loss:.3f}", "", ""
-    if validated is not None:
-        validation = f"validation {validated.validation:.4f}"
-        at = "" if validated is progress else f" at {validated.record.step:,}"
-    speed = f"{progress.tokens_per_second:,.0f} tokens/s"
-    if minutes is None:
-        step, time = f"step {record.step:,}/{progress.steps:,}", f"{clock(left)} left"
-        parts = [step, loss, validation + at, speed, time]
-        shorter = [step, loss, validation, time]
-    else:
-        time = f"{clock(progress.seconds)} of {clock(60 * minutes)}"
-        parts = [time, f"step {record.step:,}", loss, validation + at, speed]
-        shorter = [time, loss, validation]
-    width = width or err.width
-    lines = [
-        space.join(part for part in each if part)
-        for each, space in ((parts, "   "), (parts, "  "), (shorter, "   "), (shorter, "  "))
-    ]
-    return next((line for line in lines if len(line) <= width), lines[-1])
 
 
 def print_wrapped(first: str, text: str, rest: str, style: str | None = None) -> None:

@@ -1,4 +1,4 @@
-"""`clearhead race`: n-gram, recurrent network and transformer on the same text for the same time."""
+"""`clearhead race`: n-gram model, recurrent network and transformer on the same text for the same time."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def race(
     json: bool = JSON,
     csv: bool = CSV,
 ) -> None:
-    """Race n-gram, LSTM and transformer on the same text.
+    """Race an n-gram model, an LSTM and a transformer on one text.
 
     All train for the same time with the same tokenizer and are evaluated on the end of the text. Nothing is
     saved; to keep a model, use clearhead train --kind.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from clearhead.cli.console import print_json, print_text
 from clearhead.errors import UserError
-from clearhead.labs.lab import Lines, ResultPart, Table, Value
+from clearhead.labs.lab import Lines, ResultPart, Table, Value, format_value
 
 if TYPE_CHECKING:
     from clearhead.labs.lab import Result
@@ -47,7 +47,7 @@ def part_lines(part: ResultPart) -> list[str]:
 
 def finding_lines(result: Result) -> list[str]:
     width = max(map(len, result.findings), default=0)
-    return [f"{name:<{width}}  {_format_value(value)}" for name, value in result.findings.items()]
+    return [f"{name:<{width}}  {format_value(value)}" for name, value in result.findings.items()]
 
 
 def _as_table(part: ResultPart) -> tuple[list[str], list[str], list[list[Value]]]:
@@ -69,7 +69,7 @@ def _lines(rows: list[str], columns: list[str], values: list[list[Value]]) -> li
     across, down = _ends(len(columns), MOST_COLUMNS), _ends(len(rows), MOST_ROWS)
     head = ["…" if k is None else columns[k] for k in across]
     cells = {
-        i: ["…" if k is None else _format_value(values[i][k]) for k in across] for i in down if i is not None
+        i: ["…" if k is None else format_value(values[i][k]) for k in across] for i in down if i is not None
     }
     side = max((len(rows[i]) for i in cells), default=0)
     widths = [max(len(name), *(len(line[k]) for line in cells.values())) for k, name in enumerate(head)]
@@ -93,11 +93,3 @@ def _ends(count: int, most: int) -> list[int | None]:
 
 def _row(name: str, side: int, cells: list[str], widths: list[int]) -> str:
     return f"{name:<{side}}" + "".join(f"  {cell:>{wide}}" for cell, wide in zip(cells, widths, strict=True))
-
-
-def _format_value(value: Value | bool) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:.5g}"
-    return "" if value is None else str(value)

@@ -69,45 +69,31 @@ def _find(place: Path) -> list[dict[str, Any]]:
             continue
         try:
             rows.append(_describe(folder))
-        except (UserError, KeyError, TypeError, ValueError, AttributeError, OSError) as error:
-            what = str(error) if isinstance(error, UserError) else f"{folder / 'run.json'} is damaged"
-            err.print(f"skipped: {what}")
+        except (UserError, OSError) as error:
+            err.print(f"skipped: {error}")
     return rows
 
 
 def _describe(folder: Path) -> dict[str, Any]:
-    """Describe a run from run.json and metrics.jsonl alone."""
-    from clearhead.files import read_json
-    from clearhead.networks import config_from_json
-    from clearhead.runs.listing import list_texts, planned_steps
-    from clearhead.runs.run_folder import read_metrics
-    from clearhead.training.position_loss import bits_per_byte
+    from clearhead.runs.listing import describe_run
 
-    settings, metrics = read_json(folder / "run.json"), read_metrics(folder)
-    losses = [each["validation"] for each in metrics if isinstance(each.get("validation"), float)]
-    last = metrics[-1] if metrics else {}
-    finished, config = bool(settings["finished"]), config_from_json(settings["plan"]["config"])
-    command, tokenizer = [str(each) for each in settings["command"]], settings.get("tokenizer")
-    n_bytes = settings.get("validation_bytes")
-    bits = (
-        [bits_per_byte(each * settings["validation_tokens"], n_bytes) for each in losses] if n_bytes else []
-    )
+    run = describe_run(folder)
     return {
         "run": str(folder),
-        "kind": config.kind,
-        "text": ", ".join(list_texts(command)) or None,
-        "text_sha256": settings["text_sha256"],
-        "tokenizer": None if tokenizer is None else f"{tokenizer['kind']} {tokenizer['n_vocab']:,}",
-        "steps": int(last.get("step", 0)),
-        "steps_planned": planned_steps(settings, int(last.get("step", 0))),
-        "parameters": config.n_parameter,
-        "tokens": int(last.get("tokens", 0)),
-        "validation_loss": losses[-1] if losses else None,
-        "best_validation_loss": min(losses) if losses else None,
-        "bits_per_byte": bits[-1] if bits else None,
-        "best_bits_per_byte": min(bits) if bits else None,
-        "finished": finished,
-        "resume": None if finished else _how_to_resume(command, folder),
+        "kind": run.kind,
+        "text": run.text,
+        "text_sha256": run.text_sha256,
+        "tokenizer": run.tokenizer,
+        "steps": run.steps_done,
+        "steps_planned": run.steps_planned,
+        "parameters": run.parameters,
+        "tokens": run.tokens,
+        "validation_loss": run.validation_loss,
+        "best_validation_loss": run.best_validation_loss,
+        "bits_per_byte": run.bits_per_byte,
+        "best_bits_per_byte": run.best_bits_per_byte,
+        "finished": run.finished,
+        "resume": None if run.finished else _how_to_resume(run.command, folder),
     }
 
 

@@ -55,7 +55,7 @@ def number_table(tokens: Sequence[str], values: Tensor, rows: range, columns: ra
 
 
 def weight_table(rows: Sequence[str], columns: Sequence[str], values: Sequence[Sequence[float]]) -> Text:
-    """Named weights from 0 to 1, with the lectures' five decimals, darker for larger ones."""
+    """Named weights from 0 to 1, to five decimals, as in the lectures, darker for larger ones."""
     side = max(map(len, rows))
     widths = [max(WEIGHT, len(column)) for column in columns]
     names = "".join(f"  {name:>{width}}" for name, width in zip(columns, widths, strict=True))

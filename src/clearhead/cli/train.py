@@ -31,9 +31,11 @@ def train(
     typed: typer.Context,
     text: list[str] = TEXT,
     out: Path = typer.Option(
-        None, "--out", "-o", help="Folder for the model. [default: runs/ and the name of the text]"
+        None, "--out", "-o", help="Folder for the model. [default: in runs/, named after the text]"
     ),
-    minutes: float = typer.Option(None, help="Training time; everything else is chosen to fit. [default: 3]"),
+    minutes: float = typer.Option(
+        None, help="Training time in minutes; the rest is chosen to fit. [default: 3]"
+    ),
     steps: int = typer.Option(None, help="Train for this many steps instead."),
     start: str = typer.Option(
         None,
@@ -99,7 +101,9 @@ def train(
     snapshots: int = typer.Option(
         0, min=0, help="Save this many snapshots of the model, at increasing intervals."
     ),
-    tensorboard: bool = typer.Option(False, "--tensorboard", help="Log to TensorBoard, in the folder."),
+    tensorboard: bool = typer.Option(
+        False, "--tensorboard", help="Log to TensorBoard, in the model's folder."
+    ),
     wandb: str = typer.Option(None, metavar="PROJECT", help="Log to this Weights & Biases project."),
     json: bool = typer.Option(False, "--json", help="Print the result as JSON."),
 ) -> None:

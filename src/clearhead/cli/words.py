@@ -162,7 +162,7 @@ def _ask(
 
 
 def _nearest(vectors: WordVectors, near: list[str], count: int) -> dict[str, list[dict[str, Any]]]:
-    """The nearest words of each word; unknown words are reported, unless all are."""
+    """The nearest words of each word. Unknown words are reported; if all are unknown, an error is raised."""
     found: dict[str, list[dict[str, Any]]] = {}
     unknown: list[UserError] = []
     for word in near:

@@ -93,7 +93,7 @@ class ResponseRecorder:
             self.store("/api/why", fields, self.request_json("/api/why", **fields))
 
     def record_neighbors(self, stages: list[str]) -> None:
-        """Record the tokens nearest to each of the last positions at these stages."""
+        """Record the tokens nearest to the vectors of the last positions at these stages."""
         for row in range(max(0, len(self.trace) - MAX_POSITIONS), len(self.trace)):
             for stage in stages:
                 fields = {"position": row, "stage": stage, "along": None, "count": MAX_NEIGHBORS}

@@ -104,7 +104,7 @@ def publish(
 
 
 def check_folder(folder: Path) -> None:
-    """Raise UserError if the folder has other contents; hidden files, such as those of git, are ignored."""
+    """Raise UserError if the folder has other contents; hidden files and folders, such as .git, are ignored."""
     if os.path.lexists(folder) and not folder.is_dir():
         raise UserError(f"{folder} is a file: expected a new or empty folder")
     if not folder.is_dir():
@@ -119,7 +119,7 @@ def check_folder(folder: Path) -> None:
 
 
 def _is_published(index: Path) -> bool:
-    """Return whether the file is an index of ours; another program's may have the same name."""
+    """Return whether the file is our index; a different program's file may have the same name."""
     try:
         content = json.loads(index.read_bytes())
     except (OSError, ValueError, RecursionError):
@@ -175,7 +175,7 @@ def _compare(client: InProcessClient, model: str, one: Trace, other: Trace) -> l
     if one is other:
         return []
     if not align(one.pieces[0], other.pieces[0]):
-        return []  # without a token in common there is nothing to compare
+        return []  # without a token in common, there is nothing to compare
     recorder = ResponseRecorder(client, model, one)
     recorder.record_distances({"model": model, "text": other.ids[0].tolist()})
     return recorder.exchanges
@@ -196,7 +196,7 @@ def _run_labs(log: Callable[[str], object]) -> bytes:
             package = EXTRAS[extra].package
             log(f"skipping the lab {name}, which needs {package}: pip install 'clearhead[{extra}]'")
             continue
-        trains = ", which trains" if LABS[name].long else ""
+        trains = ", which trains a model" if LABS[name].long else ""
         log(f"lab {number} of {len(PUBLISHED_LABS)}: running {name}{trains} …")
         results.append(LabResponse.of(lab(name)).model_dump(mode="json"))
         # With a model here, the page would say that the lab inspects the published one. The result names the model.
@@ -205,7 +205,7 @@ def _run_labs(log: Callable[[str], object]) -> bytes:
 
 
 def _write(folder: Path, files: dict[str, bytes], index: dict[str, Any]) -> list[Path]:
-    if not (folder / ".nojekyll").exists():  # without it GitHub Pages runs Jekyll, which drops some files
+    if not (folder / ".nojekyll").exists():  # without it, GitHub Pages runs Jekyll, which drops some files
         files[".nojekyll"] = b""
     with disk_errors(folder, "the page was not published"):
         folder.mkdir(parents=True, exist_ok=True)

@@ -35,7 +35,7 @@ def save_html(
     likely next tokens, and of the heads' scores) and "words" (the nearest neighbors of each token). The
     default is the flow and the head with the clearest role in this text. A comparison shows its two traces
     side by side; other views show its first trace. The page opens with the comparison, or else with the
-    first view. A head's numbers can be followed back to the trained weights.
+    first view. A head's numbers can be traced back to the trained weights.
     """
     if isinstance(what, StateTrace):
         what = need_heads(what, "a page of a trace")

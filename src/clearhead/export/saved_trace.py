@@ -34,7 +34,7 @@ MAX_CANDIDATES = 1000  # next tokens
 MAX_OTHER_CANDIDATES = 20  # next tokens of the other text in a comparison
 PATTERN_CELLS = 24  # per side of a head's thumbnail
 MAX_LENS = 128  # last positions
-MAX_RANKED = 40  # sites of each group
+MAX_RANKED = 40  # sites per group
 
 PATTERN_LEVELS = 512  # quantization levels; the page does not show exact values of thumbnails
 MAX_EXPLAINED = 5  # most likely next tokens with attributions
@@ -196,7 +196,7 @@ def _store_differing(
 
 
 def _ranked(compared: Comparison[Trace], distances: dict[str, float]) -> Iterator[str]:
-    """Yield the sites that the page lists: the first of each of its groups, then the second of each, and so on."""
+    """Yield the sites that the page lists: the first of each group, then the second of each, and so on."""
     groups: list[list[str]] = [[], [], [], [], []]
     for name in sorted(distances, key=lambda name: -distances[name]):
         site = parse_site(name, compared.one.config)

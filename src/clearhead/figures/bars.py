@@ -24,7 +24,7 @@ SHADES = ("#6a51a3", "#9e9ac8")
 
 
 def head_bars(scores: HeadScores, kind: str | None, title: str | None) -> Figure:
-    """A panel of bars for each score, one bar per head, blocks in alternating shades."""
+    """A panel of bars for each score, with one bar per head and blocks in alternating shades."""
     kinds = scores.kinds
     if kind is not None:
         if kind not in kinds:
@@ -55,7 +55,7 @@ def head_bars(scores: HeadScores, kind: str | None, title: str | None) -> Figure
 
 
 def part_bars(of: Attribution | ScoreAttribution, title: str | None) -> Figure:
-    """The largest parts of a sum as horizontal bars, negative ones to the left, and the rest."""
+    """The largest parts of a sum as horizontal bars, negative ones to the left, and the rest as one bar."""
     if isinstance(of, ScoreAttribution):
         parts = [(f"{query} → {key}", value) for query, key, value in of.top(MOST_BARS)]
         what, pieces = "parts of the score", "pairs of parts"

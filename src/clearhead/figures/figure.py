@@ -37,10 +37,11 @@ def figure(
 ) -> Figure:
     """Draw a result.
 
-    A trace: a site by name; without one, the attention of every head; "lens", the logit lens; a sweep's
-    table, colored `around` the unedited value (default: the median). `heads`: bars, for one score if named.
-    `attribute`, `why` and `compare`: bars. A lab: a panel for each part. `title` replaces the default title;
-    `rows` selects positions of a trace or lens.
+    For a trace, `what` is a site's name, "lens" for the logit lens, or a sweep's table, colored `around` the
+    unedited value (default: the median); by default, the attention of every head is drawn. Results of `heads`
+    are drawn as bars, for one score if `what` names it; those of `attribute`, `why` and `compare` as bars; and
+    those of a lab as a panel for each part. `title` replaces the default title; `rows` selects positions of a
+    trace or lens.
     """
     require("figures", "a figure")
     if rows is not None and (not isinstance(of, Trace | StateTrace | Lens) or _is_table(what)):

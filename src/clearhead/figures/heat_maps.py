@@ -25,7 +25,7 @@ from clearhead.picture import (
 if TYPE_CHECKING:
     from matplotlib.colors import Normalize
 
-MOST_CELLS = 256  # per side; in a longer text several tokens share a cell
+MOST_CELLS = 256  # per side; in a longer text, several tokens share a cell
 MOST_FEATURES = 1024
 MOST_SMALL = 128  # cells per side of a thumbnail
 SMALL_LABELS = 12

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 COLORS = ("#6a51a3", "#0f7b8a", "#a8650f", "#c2347f", "#2863cc", "#4d7c0f")
 WIDE = 6.4  # inches
-MOST_ROWS, MOST_COLUMNS = 48, 24  # drawn per table; the data contains all
-MOST_LETTERS = 80  # characters of a cell
+MOST_ROWS, MOST_COLUMNS = 48, 24  # drawn per table; the data contains all of them
+MOST_LETTERS = 80  # characters in a cell
 
 
 def draw_result(result: Result, title: str | None = None) -> Figure:

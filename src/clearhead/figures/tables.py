@@ -32,7 +32,7 @@ WORDS_EACH = 12  # most likely tokens considered per position
 
 
 def lens_table(lens: Lens, rows: range | None, title: str | None) -> Figure:
-    """The logit lens: for each block and position the most likely next token, shaded by its probability."""
+    """The logit lens: for each block and position, the most likely next token, shaded by its probability."""
     trace, n_block = lens.trace, len(lens)
     rows = _readable(trace, rows)
     probabilities = np.zeros((n_block, len(rows)))

@@ -1,7 +1,7 @@
 """ARPA files: n-gram models as text, one n-gram per line, the common exchange format.
 
 Each line has the base-10 logarithm of a probability, the words, and the backoff weight. Sentences start with <s>,
-which is never predicted, and end with </s>; here both are the end token.
+which is never predicted, and end with </s>; here, both are the end token.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _write(path: Path, packed: bool, network: NGram, words: Sequence[str]) -> No
 
 
 def escape(words: Sequence[str], end_id: int | None = None) -> list[str]:
-    """Words as spelled in a file: the end token is </s>, and none contains a space."""
+    """Words as written in a file: the end token is </s>, and no word contains a space."""
     escaped = [
         "".join(rf"\x{ord(c):02x}" if c <= " " or c in "\\\x7f" else c for c in word) for word in words
     ]
@@ -110,7 +110,7 @@ def _text(network: NGram, words: list[str]) -> Iterator[str]:
 
 
 def _spell(nodes: IdArray, keys: list[IdArray | None], n_vocab: int) -> IdArray:
-    """The word ids of n-grams, given by their indices: one row per n-gram."""
+    """The word ids of the n-grams with these indices, one row per n-gram."""
     columns = []
     for each in reversed(keys):
         if each is None:
@@ -152,7 +152,7 @@ def read_config(path: Path) -> NGramConfig:
 
 
 def load(path: Path) -> Saved:
-    """Load the model from an ARPA file, with a tokenizer that splits text into its words at spaces."""
+    """Load the model from an ARPA file, with a tokenizer that splits text at spaces into the file's words."""
     found = read(path)
     if set(found.words).issuperset(escape(sorted(BYTE_OF))):
         raise UserError(
@@ -169,7 +169,7 @@ class _Lines:
         self.path, self.file, self.number = path, file, 0
 
     def next(self) -> bytes:
-        """The next non-empty line; empty at the end of the file."""
+        """The next non-empty line, or an empty one at the end of the file."""
         while line := self.file.readline(LONGEST_LINE + 1):
             self.number += 1
             if len(line) > LONGEST_LINE:
@@ -188,7 +188,7 @@ class _Lines:
             self.refuse(f"is {_show(line)}, expected {expected}")
 
     def read_counts(self) -> list[int]:
-        """The number of n-grams of each order. Any text may precede them."""
+        """Read the number of n-grams of each order, which may follow any other text."""
         line = self.next()
         while line and line != b"\\data\\":
             line = self.next()
@@ -213,7 +213,7 @@ class _Lines:
         return counts
 
     def read_ngrams(self, n: int, count: int) -> Iterator[tuple[float, list[bytes], float]]:
-        """The n-grams of an order: natural logarithms, and words."""
+        """Yield the n-grams of an order: the log-probability, the words, and the log backoff weight (natural logs)."""
         for _ in range(count):
             fields = self.next().split()
             if not n + 1 <= len(fields) <= n + 2:
@@ -248,7 +248,7 @@ def _opened(path: Path) -> Iterator[_Lines]:
 
 
 class _Words:
-    """The unigrams of a file: the id of each word, and its numbers by id."""
+    """The unigrams of a file: the id of each word, and log-probabilities and backoff weights by id."""
 
     def __init__(self, lines: _Lines, count: int, ids: dict[bytes, int], end_id: int | None) -> None:
         if count > MOST_VOCAB:
@@ -274,7 +274,7 @@ class _Words:
         self.backoff[self.end_id] = seen.get(BEGIN.encode(), (0.0, 0.0))[1]
 
     def find(self, lines: _Lines, words: list[bytes]) -> list[int]:
-        """Word ids; <s> may only be the first of an n-gram, and </s> only the last."""
+        """The ids of an n-gram's words; <s> may only come first, and </s> only last."""
         begin, end = BEGIN.encode(), END.encode()
         found = []
         for place, word in enumerate(words):

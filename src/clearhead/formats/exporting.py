@@ -20,7 +20,7 @@ FILE_SUFFIX = re.compile(r"\.[a-z]\w*", re.IGNORECASE)  # not the end of a versi
 def export(saved: Saved, path: Path, to: str | None, numbers: str | None) -> None:
     """Export in the format given by `to`, or by the path's suffix.
 
-    `numbers` is the number type of the matrices in a GGUF file.
+    `numbers` is the data type of the matrices in a GGUF file.
     """
     need_exact(saved.network, "exporting")
     if isinstance(saved.network, NGram):
@@ -42,7 +42,7 @@ def export(saved: Saved, path: Path, to: str | None, numbers: str | None) -> Non
             raise UserError(f"numbers = {numbers!r}: applies to gguf only; a folder keeps the original type")
         if not path.is_dir() and FILE_SUFFIX.fullmatch(path.suffix):
             raise UserError(
-                f"{path} is named like a file, but huggingface is a folder: omit {path.suffix}, or choose "
+                f"{path} is named like a file, but the huggingface format is a folder: omit {path.suffix}, or choose "
                 "gguf with `to`"
             )
         if path.is_dir() and any(path.iterdir()):

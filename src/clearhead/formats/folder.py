@@ -1,4 +1,4 @@
-"""A model folder: config.json, model.safetensors and the tokenizer's files, in the layout of Hugging Face.
+"""A model folder: config.json, model.safetensors and the tokenizer's files, in Hugging Face's layout.
 
 Our own `clearhead.json` beside them records how the model was trained, and the hash of its weights.
 """
@@ -94,7 +94,7 @@ class Label:
 
 
 def read_label(folder: Path) -> Label:
-    """Read config.json and clearhead.json. Errors are one line."""
+    """Read config.json and clearhead.json. Raises UserError if they are invalid."""
     if not os.path.isdir(folder):  # noqa: PTH112 (Path.is_dir raises for a name that is too long)
         raise UserError(
             f"no such folder: {folder}; name a folder that `clearhead train` or transformers saved"
@@ -128,7 +128,7 @@ def read_label(folder: Path) -> Label:
 
 
 def load(folder: Path, dtype: torch.dtype = torch.float32) -> Saved:
-    """Load the model in a folder. Errors are one line."""
+    """Load the model in a folder. Raises UserError if it is invalid."""
     for name in FILES:
         inside(folder, name)
     label = read_label(folder)
@@ -143,7 +143,7 @@ def load(folder: Path, dtype: torch.dtype = torch.float32) -> Saved:
     tokenizer = Tokenizer.load(folder, _read_ends(folder))
     if tokenizer.n_vocab > config.n_vocab:
         raise UserError(
-            f"{folder}: its tokenizer has {tokenizer.n_vocab} tokens, its model only {config.n_vocab}; "
+            f"{folder}: its tokenizer has {tokenizer.n_vocab} tokens, but its model has only {config.n_vocab}; "
             "they belong to different models"
         )
     return Saved(network, tokenizer, label.training)

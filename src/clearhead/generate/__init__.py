@@ -7,7 +7,7 @@
 - A `Detokenizer` turns tokens into whole characters and ends the text at a stop string or an end token
   (`detokenizer.py`).
 
-`generation.py` is this loop for one prompt. For many requests the `Scheduler` batches continuously: its
+`generation.py` runs this loop for one prompt. For many requests, the `Scheduler` batches continuously: its
 `BatchDecoder` has a fixed number of slots; a waiting prompt is prefilled chunk by chunk, between the decoding
 steps of the running sequences; each sample then takes a free slot, grows by a token per step, and frees its
 slot when it finishes. A sequence's tokens never depend on what else is in the batch (`scheduler.py`,

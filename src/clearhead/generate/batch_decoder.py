@@ -3,8 +3,8 @@
 A sequence's logits must not depend on what else is in the batch. A prompt is therefore prefilled on its own,
 in chunks of a fixed size, and in a decoding step each token attends to the KV cache of its own slot only.
 
-A step has one row per slot. On the CPU it may also be narrower: the slots in use plus padding, because there
-matrix products usually give a row the same numbers at any width. The constructor measures whether they do,
+A step has one row per slot. On the CPU, it may also be narrower (the slots in use plus padding), because matrix
+products there usually give a row the same numbers at any width. The constructor measures whether they do,
 and whether all rows of a step are treated alike; it discards the widths for which this fails.
 
 Shapes: B rows of a step, V tokens in the vocabulary.
@@ -30,8 +30,8 @@ from clearhead.runtime.batched_attention import BatchedMask, find_spans
 from clearhead.runtime.batched_kv_cache import BatchedKVCache
 from clearhead.runtime.quantization import is_quantized
 
-# Prompt tokens processed between two decoding steps. On the CPU a chunk takes as long as a step with as many
-# rows; on other devices it takes little longer than any other step.
+# Prompt tokens processed between two decoding steps. On the CPU, a chunk takes as long as a step with as many
+# rows; on other devices, it takes little longer than any other step.
 CPU_CHUNK, GPU_CHUNK = 32, 512
 PROBES = 16  # block evaluations that test whether all rows of a step are treated alike
 
@@ -47,7 +47,7 @@ class ChunkedPrefill(Protocol):
 
 
 class BatchDecoder(ABC):
-    """A network and its slots, one sequence in each. With `full_width` every step computes all slots."""
+    """A network and its slots, one sequence in each. With `full_width`, every step computes all slots."""
 
     max_length: float  # tokens a slot can hold; a longer sequence is prefilled again from its last tokens
 
@@ -91,10 +91,10 @@ class BatchDecoder(ABC):
         return logits.float().cpu()
 
     def _find_widths(self) -> list[int]:
-        """Return the widths at which every row gets the numbers it gets at full width.
+        """Return the widths at which every row gets the same numbers as at full width.
 
-        Measured with the same sequence in every row. If the rows differ even at full width, each row becomes
-        a step of its own.
+        The widths are tested with the same sequence in every row. If the rows differ even at full width, each
+        row becomes a step of its own.
         """
         expected = self._probe(self.n_slot)
         if expected is None:
@@ -210,7 +210,7 @@ def transpose_weights(network: Transformer) -> Transformer:
 
 
 def _prefers_columns(network: Transformer) -> bool:
-    """Whether column-major weights are faster: otherwise narrow products mainly repack the weights."""
+    """Whether column-major weights are faster: otherwise, narrow products mainly repack the weights."""
     arm = platform.system() == "Linux" and platform.machine() == "aarch64"
     weight = network.embedding.weight
     return arm and weight.device.type == "cpu" and weight.dtype == torch.float32 and not is_quantized(network)

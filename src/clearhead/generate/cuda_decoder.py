@@ -126,7 +126,7 @@ class CudaDecoder:
             self.decode_one = replay
 
     def check(self) -> None:
-        """Raise if the last tokens were sampled from logits that are not finite."""
+        """Raise UserError if the last tokens were sampled from logits that are not finite."""
         if not self.logits.isfinite().all():
             raise UserError(
                 "a logit is infinite or not a number, so no token can be sampled: load the model in float32"

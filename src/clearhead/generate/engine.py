@@ -20,7 +20,7 @@ class Busy(Exception):  # noqa: N818 (a state of the engine, not the caller's er
 
 
 class Engine:
-    """Serves requests in order of arrival; a request gets the same text whatever else is in the batch.
+    """Serves requests in order of arrival; a request gets the same text regardless of the rest of the batch.
 
     `slots` samples are generated at once and `queue` requests may wait. Close the engine, or use it in a
     `with` statement.
@@ -121,6 +121,6 @@ class Engine:
                 handle.cancel()
         try:
             self._scheduler.step()
-        except Exception as error:  # a bug of ours: report it to all unfinished requests
+        except Exception as error:  # a bug in Clearhead: report it to all unfinished requests
             for handle in self._scheduler.handles:
                 self._scheduler.fail(handle, error)

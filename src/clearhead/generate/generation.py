@@ -89,7 +89,7 @@ def run_request(
 ) -> Iterator[list[Generated]]:
     """Yield the next piece of every sample of a request, with the given decoder or the network's own.
 
-    Invalid settings raise at once, before the first piece is requested.
+    Invalid settings raise an error at once, before the first piece is requested.
     """
     need_causal(network.config)
     ids, sampling = request.ids, request.sampling

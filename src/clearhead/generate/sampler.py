@@ -179,7 +179,7 @@ def penalize_repetition(logits: Tensor, seen: Tensor, penalty: float) -> Tensor:
 
 
 def penalize_counts(logits: Tensor, counts: Tensor, presence: float, frequency: float) -> Tensor:
-    """Subtract `presence` once and `frequency` per occurrence from tokens with these counts (V)."""
+    """Subtract `presence` once and `frequency` per occurrence from the logits of tokens, given their counts (V)."""
     return logits - presence * (counts > 0) - frequency * counts
 
 
@@ -193,7 +193,7 @@ def keep_top_p(logits: Tensor, p: float) -> Tensor:
     """Keep the most probable tokens that together reach probability p, and at least one."""
     probabilities = logits.softmax(-1)
     # Tokens with a probability below (1 - p) / V add up to less than 1 - p and need not be sorted. The most
-    # probable token is always sorted: if all are equal, rounding may have left it below that.
+    # probable token is always sorted: if all are equal, rounding may have left it below that bound.
     least = min((1 - p) / len(logits), probabilities.max().item())
     candidates = (probabilities >= least).nonzero()[:, 0]
     ordered, order = probabilities[candidates].sort(descending=True)

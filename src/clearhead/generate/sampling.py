@@ -2,7 +2,7 @@
 
 The command line and the server derive their options and fields from `OPTIONS`, and everything that takes an
 option checks it here. `sampler.py` lists the order in which sampling applies them. This module does not
-import torch, so that the command line can show its help without loading it.
+import torch, so that the command line can show its help quickly.
 """
 
 from __future__ import annotations
@@ -67,11 +67,11 @@ OPTIONS = {
     option.name: option
     for option in (
         Option("tokens", 200, "Generate at most this many tokens.", minimum=1, integer=True),
-        Option("seconds", None, "Stop after this many seconds with the text so far.", above=0),
+        Option("seconds", None, "Stop after this many seconds and return the text so far.", above=0),
         Option(
             "temperature",
             0.8,
-            "Divide the logits by this; 0 is greedy decoding, above 1 is more random.",
+            "Divide the logits by this number; 0 is greedy decoding, and values above 1 are more random.",
             minimum=0,
             maximum=100,
         ),
@@ -94,7 +94,7 @@ OPTIONS = {
             "repetition_penalty",
             1.0,
             "Above 1, make tokens that occur in the prompt or the text so far less probable.",
-            minimum=0.01,  # far below, dividing by it would overflow
+            minimum=0.01,  # dividing by a far smaller number would overflow
             maximum=100,
         ),
         Option(
@@ -118,7 +118,7 @@ OPTIONS = {
             minimum=-100,  # for each number
             maximum=100,
         ),
-        Option("regex", None, "Generate text that matches this regular expression as a whole."),
+        Option("regex", None, "Generate text that matches this regular expression from start to end."),
         Option("json_schema", None, "Generate JSON that matches this schema."),
         Option("shift", False, "Drop the older half of a full context: fast, but an approximation."),
         Option("seed", 0, "The same seed gives the same text.", minimum=0, maximum=2**32 - 1, integer=True),
@@ -151,7 +151,7 @@ OPTIONS = {
         Option(
             "queue",
             256,
-            "Let at most this many requests wait and reject the rest.",
+            "Let at most this many requests wait; reject the rest.",
             minimum=1,
             maximum=100_000,
             integer=True,
@@ -200,7 +200,7 @@ class Sampling:
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any]) -> Self:
-        """Return the settings with these names; an unknown name raises."""
+        """Return the settings with these names; an unknown name raises an error."""
         check_names(options, cls.names())
         return cls(**options)
 

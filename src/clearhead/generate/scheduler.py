@@ -72,7 +72,7 @@ class Scheduler:
         self.overflowing: deque[Sequence] = deque()  # running, with a full context; they take turns
 
     def validate(self, handle: Handle) -> None:
-        """Raise if the request cannot be served, and prepare its grammar."""
+        """Prepare the request's grammar; raise an error if the request cannot be served."""
         request = handle.request
         check_ids(request.ids, self.config.n_vocab)
         handle.grammar = make_grammar(request.sampling, self.tokenizer, self.config.n_vocab)

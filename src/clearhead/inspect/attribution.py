@@ -20,13 +20,15 @@ from clearhead.inspect.sites import Site
 from clearhead.model.block import Block
 from clearhead.model.norm import Norm
 from clearhead.model.position import rotate
+from clearhead.summary_table import TableCell, html_table, text_table
 
 EDITS = "edits"  # the part contributed by edits
+SHOWN, SHOWN_IN_TEXT = 10, 5  # parts in a notebook's table and in `repr`
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Attribution:
-    """The contributions of all components to a logit, or to the difference of two; they sum to it."""
+    """The contributions of all components to a logit, or to the difference between two logits, which they sum to."""
 
     names: list[str]
     values: Tensor  # N
@@ -41,13 +43,24 @@ class Attribution:
         order = self.values.abs().argsort(descending=True)[:count].tolist()
         return [(self.names[i], self.values[i].item()) for i in order]
 
+    def __repr__(self) -> str:
+        parts = text_table((), [(f"  {name}", f"{value:+.4f}") for name, value in self.top(SHOWN_IN_TEXT)])
+        more = "\n  …" if len(self.names) > SHOWN_IN_TEXT else ""
+        return f"Attribution({_heading(self)})\n{parts}{more}"
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[TableCell, ...]] = [*self.top(SHOWN)]
+        if others := len(self.names) - len(rows):
+            rows.append((f"{others:,} others", self.total - sum(value for _, value in self.top(SHOWN))))
+        return html_table(("part", "contribution"), rows, _heading(self))
+
     def __getitem__(self, name: str) -> float:
         if name not in self.names:
             raise UserError(f"{name!r} is not a part; expected one of {', '.join(self.names[:6])}, …")
         return self.values[self.names.index(name)].item()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ScoreAttribution:
     """A score q·k decomposed by what each component wrote at the query position and at the key position."""
 
@@ -64,6 +77,26 @@ class ScoreAttribution:
         order = self.values.flatten().abs().argsort(descending=True)[:count].tolist()
         pairs = [divmod(i, len(self.names)) for i in order]
         return [(self.names[a], self.names[b], self.values[a, b].item()) for a, b in pairs]
+
+    def __repr__(self) -> str:
+        top = self.top(SHOWN_IN_TEXT)
+        parts = text_table((), [(f"  {query} · {key}", f"{value:+.4f}") for query, key, value in top])
+        more = "\n  …" if self.values.numel() > SHOWN_IN_TEXT else ""
+        return f"ScoreAttribution({_heading(self)})\n{parts}{more}"
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[TableCell, ...]] = [*self.top(SHOWN)]
+        if others := self.values.numel() - len(rows):
+            rest = self.total - sum(value for *_, value in self.top(SHOWN))
+            rows.append((f"{others:,} others", "", rest))
+        return html_table(("query part", "key part", "contribution"), rows, _heading(self))
+
+
+def _heading(attribution: Attribution | ScoreAttribution) -> str:
+    """What is attributed, and its value."""
+    title = f"{attribution.title}: " if attribution.title else ""
+    parts = "parts" if isinstance(attribution, Attribution) else "pairs of parts"
+    return f"{title}{attribution.total:.4f}, the sum of {attribution.values.numel():,} {parts}"
 
 
 def attribute_logit(
@@ -85,7 +118,7 @@ def attribute_logit(
 
 
 def logit_direction(trace: ResidualTrace, token: int, against: int | None) -> Tensor:
-    """Return the direction whose dot product with the normalized stream is a logit, or the difference of two: C."""
+    """Return the direction whose dot product with the normalized stream is a logit or a difference of logits: C."""
     weight = trace.network.unembedding.weight
     return weight[token] if against is None else weight[token] - weight[against]
 
@@ -106,7 +139,7 @@ def logit_name(trace: ResidualTrace, token: int, position: int, against: int | N
 def attribute_score(
     trace: ResidualTrace, block: int, head: int, query_position: int, key_position: int
 ) -> ScoreAttribution:
-    """Decompose a head's score between two positions by what each component wrote before its block."""
+    """Decompose a head's score between two positions by what each component wrote before the head's block."""
     module = trace.network.blocks[block]
     assert isinstance(module, Block)
     attention = module.attention

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from textwrap import shorten
 from typing import Any
 
 import torch
@@ -18,8 +19,10 @@ from clearhead.inspect.indexing import Selection, check_index
 from clearhead.inspect.word_positions import locate
 from clearhead.model.config import Config
 from clearhead.networks import LearnerConfig
+from clearhead.summary_table import TableCell, html_table
 from clearhead.text.tokenizer import Tokenizer
 
+NEXT_TOKENS = 5  # predicted tokens in a notebook's table
 UNNAMED = "model"  # the name of a model that was not loaded from a folder or file
 
 
@@ -41,6 +44,38 @@ class BaseTrace(ABC):
     def tokens(self) -> Any:
         """The text of each token; for a batch, one list per sequence."""
         return self.pieces[0] if self.single else self.pieces
+
+    @abstractmethod
+    def sites(self) -> list[str]:
+        """Return the names of all sites."""
+
+    def _describe_text(self) -> str:
+        """Return the text in quotes, shortened, or the number of texts."""
+        shown = shorten("".join(self.pieces[0]), 60, placeholder=" …")
+        return repr(shown) if self.single else f"{len(self.ids)} texts"
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[str, TableCell]] = [
+            ("text", self._describe_text()),
+            ("model", self.model_name),
+            ("positions", len(self)),
+            ("blocks", self.config.n_block),
+            ("sites", len(self.sites())),
+        ]
+        if isinstance(self.config, Config):
+            rows.insert(4, ("heads per block", self.config.n_head))
+        if self.single and self.config.causal:
+            rows.append(("next token", self._describe_next()))
+        return html_table((), rows, type(self).__name__)
+
+    @torch.no_grad()
+    def _describe_next(self) -> str:
+        """Return the most likely tokens after the last, with their probabilities."""
+        probabilities = self.read("logits", rows=-1)[0].softmax(-1)
+        best = probabilities.topk(min(NEXT_TOKENS, self.config.n_vocab))
+        texts = self.token_texts(best.indices.tolist())
+        pairs = zip(texts, best.values.tolist(), strict=True)
+        return ", ".join(f"{text!r} {probability:.1%}" for text, probability in pairs)
 
     def __len__(self) -> int:
         """The number of positions, including padding."""
@@ -92,7 +127,7 @@ class BaseTrace(ABC):
         """Return the cosines between the occurrences of a word here and, if given, in another trace: S N M.
 
         The stages S are the static vector (the embedding), the contextual vector at the input of each block,
-        and the one at the end; in a recurrent network, the static vector and the state of each block. Static
+        and the final vector; in a recurrent network, the static vector and the state of each block. Static
         vectors of one word are all equal; contextual ones differ between its senses.
         """
         other = self if other is None else other

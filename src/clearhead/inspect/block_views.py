@@ -51,7 +51,7 @@ class BlockView:
         return f"block {self._block}: {', '.join(block_names(self._trace.config))}, and its heads"
 
     def __getattr__(self, name: str) -> Tensor:
-        if name.startswith("__"):
+        if name.startswith("_"):
             raise AttributeError(name)
         return self._trace.read(f"block.{self._block}.{dotted(name)}")
 
@@ -83,7 +83,7 @@ class HeadView:
             return attribute_score(trace, self._block, self._head, query_position, key_position)
 
     def __getattr__(self, name: str) -> Tensor:
-        if name.startswith("__"):
+        if name.startswith("_"):
             raise AttributeError(name)
         return self.read(name)
 

@@ -13,17 +13,26 @@ from torch import Tensor
 from clearhead.inspect.block_steps import BlockSteps
 from clearhead.inspect.residual_trace import TraceT
 from clearhead.inspect.sites import MATRICES, all_sites
+from clearhead.summary_table import TableCell, html_table, plural
 
 MAX_MATRIX_CELLS = 2**24  # in the attention matrices of the heads computed together
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison(Generic[TraceT]):
     """Two traces; each of the `pairs` is a position in `one` and the aligned position in `other`."""
 
     one: TraceT
     other: TraceT
     pairs: list[tuple[int, int]]
+
+    def __repr__(self) -> str:
+        return f"Comparison({self.one!r}, {self.other!r}: {plural(len(self.pairs), 'aligned position')})"
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[str, TableCell]] = [("one", repr(self.one)), ("other", repr(self.other))]
+        rows.append(("aligned positions", len(self.pairs)))
+        return html_table((), rows, "Comparison")
 
     def difference(self, site: str) -> Tensor:
         """Return other - one at the aligned positions, along both axes of a matrix; 0 where both are -inf."""

@@ -39,7 +39,7 @@ class EditedDecoder:
         trace = Trace(self.network, window, [[]] * len(window), single=False, edits=self.edits)
         logits = trace.logits[:, -1]
         if not (logits < float("inf")).all():
-            raise UserError("with these edits a logit is infinite or NaN: no token can be sampled")
+            raise UserError("with these edits, a logit is infinite or NaN: no token can be sampled")
         return logits
 
     def decode_one(self, ids: Tensor) -> Tensor:
@@ -62,7 +62,7 @@ class TracingDecoder:
         self.network = network
         self.ids = torch.empty(1, 0, dtype=torch.long, device=parameter.device)
         self.cache = KVCache(network.config, 1, length, parameter.device, parameter.dtype)
-        # For each block its inputs and middles, then the output of the last block.
+        # For each block, its inputs and middles; then, the output of the last block.
         self.stored: list[list[Tensor]] = [[] for _ in range(2 * network.config.n_block + 1)]
         self.logits: list[Tensor] = []
 
@@ -162,7 +162,7 @@ def trace_window(
 def trace_after(
     before: Trace, ids: list[int], same: int, watch: Callable[[], object] = lambda: None
 ) -> Trace:
-    """Return the trace of a text that shares its first `same` tokens with another; they are not recomputed.
+    """Return the trace of a text that shares its first `same` tokens with `before`; they are not recomputed.
 
     Requires a causal model, where later tokens do not affect earlier ones, and a trace without edits.
     """

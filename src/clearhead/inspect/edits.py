@@ -32,8 +32,7 @@ class PatchSource(Protocol):
 
 @dataclass(frozen=True)
 class Edit:
-    """A replacement value: a number, a tensor, a function of the current value, or another trace to patch
-    from.
+    """A replacement value: a number, a tensor, a function of the current value, or a trace to patch from.
 
     `at` selects positions, counted in each text without its padding; `columns` selects features or, in the
     matrices of a head, key positions; `row` selects one sequence of a batch. Each defaults to all. A tensor
@@ -181,7 +180,7 @@ def _columns(edit: Edit, site: Site, tensor: Tensor, start: int) -> Tensor:
 
 
 def _checked(site: Site, value: Any) -> Any:
-    """Return the value as a number, tensor, function or trace, or raise."""
+    """Return the value as a number, tensor, function or trace, or raise UserError."""
     if isinstance(value, Tensor | PatchSource):
         pass
     elif isinstance(value, numbers.Real):
@@ -202,7 +201,7 @@ def _checked(site: Site, value: Any) -> Any:
 
 def _no_value(site: Site, value: object) -> UserError:
     return UserError(
-        f"{site}: {str(value)[:60]!r} is not a value: expected a number, a tensor, a function or another trace"
+        f"{site}: {str(value)[:60]!r} is not a value: expected a number, a tensor, a function or a trace"
     )
 
 

@@ -10,10 +10,11 @@ from torch import Tensor
 from clearhead.errors import UserError
 from clearhead.inspect.indexing import check_index
 from clearhead.inspect.residual_trace import ResidualTrace
+from clearhead.summary_table import html_table
 
 
 class Lens:
-    """`lens[k]` has the logits after block k: T V. The last are the model's own logits."""
+    """`lens[k]` returns the logits after block k: T V. The last are the model's own logits."""
 
     def __init__(self, trace: ResidualTrace) -> None:
         self.trace = trace
@@ -24,6 +25,13 @@ class Lens:
     def __repr__(self) -> str:
         predictions = ", ".join(repr(tokens[0][0]) for tokens in self.tokens(count=1))
         return f"Lens({len(self)} blocks, predicting {predictions})"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (f"after block {k}", *(f"{text!r} {probability:.1%}" for text, probability in tokens))
+            for k, tokens in enumerate(self.tokens(count=3))
+        ]
+        return html_table((), rows, f"Most likely next tokens after position {len(self.trace) - 1}")
 
     def __getitem__(self, block: int) -> Tensor:
         trace, number = self.trace, check_index(block, len(self), "block")

@@ -1,7 +1,7 @@
-"""Paths of a token's logit: back through heads to the positions they attend to, down to the embedding.
+"""Paths of a token's logit, traced back through heads to the positions they attend to, down to the embedding.
 
 With the scales of the norms and the attention weights treated as constants, a logit is a linear function of
-any earlier residual stream, given by a direction; so is the difference of two logits. Going back through a
+any earlier residual stream, given by a direction; so is the difference between two logits. Going back through a
 head transforms that direction.
 
 Shapes: T positions, H heads, C features of the stream, D features per head.
@@ -43,7 +43,7 @@ class LinearReadout:
     direction: Tensor  # C
     rest: dict[str, float]  # constant contributions of biases and shifts along the path, by name
     total: float | None = None  # the exact sum of all parts, if known
-    target: str = ""  # the name of the logit, or of the difference of two
+    target: str = ""  # the name of the logit, or of the difference between two logits
 
     @classmethod
     def of_logit(
@@ -80,7 +80,7 @@ class LinearReadout:
         return LinearReadout(trace, source, block, direction, rest, total, self.target)
 
     def attribution(self) -> Attribution:
-        """Decompose the readout by everything written into that stream."""
+        """Decompose the readout by everything written into the stream that it reads."""
         parts = {name: (part @ self.direction).item() for name, part in self._written()}
         parts |= self.rest
         if self.trace.edits.made and self.total is not None:
@@ -95,7 +95,7 @@ class LinearReadout:
         return weights * torch.einsum("htd,hd->ht", values, self._along_heads(block))
 
     def _passed(self, block: int) -> Tensor:
-        """Return how much of what each head gathers here is written, 1 unless it is edited: H 1.
+        """Return the fraction that each head writes of what it gathers here, which is 1 unless it is edited: H 1.
 
         A head whose output is replaced by something else writes nothing of what it gathered.
         """

@@ -1,6 +1,6 @@
 """The forward pass of a transformer, stored as its residual stream.
 
-Stores the stream before each block and in its middle; every other site is recomputed on demand. Shapes, for
+Stores the stream before each block and between its two halves; every other site is recomputed on demand. Shapes, for
 one sequence: T positions, C features, V tokens in the vocabulary; a batch has B in front.
 """
 
@@ -33,7 +33,7 @@ BY_ROW = (*MATRICES, "mixed")  # computed only for the requested rows
 
 @dataclass(frozen=True)
 class ResidualStream:
-    """The residual stream at the input and middle of each block, and after the last. B T C each."""
+    """The residual stream at the input and middle of each block, and after the last block. B T C each."""
 
     inputs: list[Tensor]
     middles: list[Tensor]
@@ -171,7 +171,7 @@ class ResidualTrace(BaseTrace):
         if site.block is None:
             untouched = "_logits" not in vars(self) and not self.edits.of(None).made
             if site.name == "logits" and rows is not None and untouched:
-                # With a large vocabulary, a few rows cost far less than all.
+                # With a large vocabulary, a few rows cost far less than all of them.
                 return self.network.unembedding(self._end("final")[:, rows])
             tensor = self._end(site.name)
             return tensor if rows is None else tensor[:, rows]
@@ -213,7 +213,7 @@ class ResidualTrace(BaseTrace):
         )
 
     def _stays_in_rows(self, site: Site) -> bool:
-        """Whether each row of a site depends on the same row of the stream alone, so that a few are cheap."""
+        """Whether each row of a site depends only on the same row of the stream, so that reading a few is cheap."""
         crosses = site.name.startswith("attention") or (site.name == "output" and self.config.parallel)
         return not crosses and not self.edits.of(site.block).made
 

@@ -9,7 +9,6 @@ Shapes, for one sequence: T positions, C features, V tokens in the vocabulary; a
 from __future__ import annotations
 
 import re
-from textwrap import shorten
 from typing import Any
 
 import torch
@@ -25,6 +24,7 @@ from clearhead.inspect.block_views import Parts
 from clearhead.inspect.indexing import Selection, index_tensor, select_indices
 from clearhead.inspect.sites import SiteError
 from clearhead.inspect.trace import Trace
+from clearhead.summary_table import plural
 from clearhead.text.tokenizer import Tokenizer
 
 ENDS = ("embedding", "final", "logits", "probabilities")
@@ -59,9 +59,8 @@ class StateTrace(BaseTrace):
             self.states = network.states(ids)
 
     def __repr__(self) -> str:
-        what = shorten("".join(self.pieces[0]), 60, placeholder=" …")
-        what = repr(what) if self.single else f"{len(self.ids)} texts"
-        return f"StateTrace({what}: {len(self)} positions, {len(self.sites())} sites)"
+        positions, sites = plural(len(self), "position"), plural(len(self.sites()), "site")
+        return f"StateTrace({self._describe_text()}: {positions}, {sites})"
 
     def sites(self) -> list[str]:
         """Return the names of all sites."""
@@ -146,7 +145,7 @@ class StateTrace(BaseTrace):
 
     @torch.no_grad()
     def verify(self) -> float:
-        """Return the largest relative error ‖difference‖/‖value‖ of the formulas against the network."""
+        """Return the largest relative error ‖difference‖/‖value‖ of the formulas, compared with the network."""
         errors = []
         for i in range(self.config.n_block):
             gates = self._gates(i)
@@ -171,7 +170,7 @@ AnyTrace = Trace | StateTrace
 
 
 def need_heads(trace: AnyTrace, what: str) -> Trace:
-    """Return the trace of a transformer; for another network, raise an error saying that `what` needs one."""
+    """Return the trace of a transformer; for a different network, raise an error that names `what`."""
     if not isinstance(trace, Trace):
         raise UserError(_lacking(what, trace.config))
     return trace
@@ -184,7 +183,7 @@ class StateView:
         self._trace, self._block = trace, block
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
+        if name.startswith("_"):
             raise AttributeError(name)
         return self._trace.read(f"block.{self._block}.{name}")
 

@@ -45,7 +45,7 @@ def variants(
     if kind not in ("head", "blockxposition"):
         raise UserError(f"sweep over {over!r}: expected 'head' or 'block × position'")
     if patch_from is not None and not hasattr(patch_from, "stream"):
-        raise UserError(f"patch_from has type {type(patch_from).__name__}: expected another trace")
+        raise UserError(f"patch_from has type {type(patch_from).__name__}: expected a trace")
     if patch_from is not None and patch_from.ids.shape != trace.ids.shape:
         raise UserError(
             f"the other text has {patch_from.ids.shape[1]} tokens and this one {T}: "

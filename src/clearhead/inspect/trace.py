@@ -6,7 +6,6 @@ Shapes, for one sequence: T positions, C features, V tokens in the vocabulary; a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from textwrap import shorten
 
 import torch
 from torch import Tensor
@@ -20,16 +19,16 @@ from clearhead.inspect.paths import PathHop, follow_path
 from clearhead.inspect.residual_trace import ResidualTrace
 from clearhead.inspect.sweep import sweep
 from clearhead.inspect.verification import verify
+from clearhead.summary_table import plural
 
 
 class Trace(ResidualTrace):
     """The result of inspecting a transformer on a text."""
 
     def __repr__(self) -> str:
-        text = shorten("".join(self.pieces[0]), 60, placeholder=" …")
-        text = repr(text) if self.single else f"{len(self.ids)} texts"
-        edited = f", {len(self.edits.made)} edits" if self.edits.made else ""
-        return f"Trace({text}: {len(self)} positions, {len(self.sites())} sites{edited})"
+        edited = f", {plural(len(self.edits.made), 'edit')}" if self.edits.made else ""
+        positions, sites = plural(len(self), "position"), plural(len(self.sites()), "site")
+        return f"Trace({self._describe_text()}: {positions}, {sites}{edited})"
 
     @property
     def block(self) -> Parts[BlockView]:
@@ -70,7 +69,7 @@ class Trace(ResidualTrace):
         The scale of the final norm is treated as constant; the parts sum to the logit. `through` follows a
         path backward: each (block, head, position) takes what that head moves from a position it attends
         to, and decomposes it by what was written to the residual stream there, with the attention weights
-        treated as constant. `against` names another token: the parts are then those of the difference between
+        treated as constant. `against` names a second token: the parts are then those of the difference between
         the two logits, and positive parts favor `token`.
         """
         self.check_single()
@@ -87,9 +86,7 @@ class Trace(ResidualTrace):
         Both models must have the same sites.
         """
         if not isinstance(other, Trace):
-            raise UserError(
-                f"cannot compare with an object of type {type(other).__name__}: expected another trace"
-            )
+            raise UserError(f"cannot compare with an object of type {type(other).__name__}: expected a trace")
         for trace in (self, other):
             trace.check_single()
         if self.sites() != other.sites():
@@ -104,7 +101,7 @@ class Trace(ResidualTrace):
     def vector(self, word: str, block: int | None = None, occurrence: int | None = None) -> Tensor:
         """Return the contextual vector of a word at the input of a block, or at `final` if no block is given.
 
-        At block 0 it depends on no other token; the site `embedding` holds the static vector.
+        At block 0, it depends on no other token; the site `embedding` holds the static vector.
         """
         name = "final" if block is None else f"block.{block}.input"
         return self.read(name, rows=self.position_of(word, occurrence))[0]

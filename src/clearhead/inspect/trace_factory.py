@@ -22,7 +22,7 @@ from clearhead.text.tokenizer import Tokenizer
 
 class PaddedBatch:
     """Texts padded into a batch: `ids` and `padding_mask` (False at padding, None without padding) are B T;
-    `tokens` has the pieces of each.
+    `tokens` has the pieces of each text.
     """
 
     def __init__(self, rows: Sequence[list[int]], tokenizer: Tokenizer, padding: str) -> None:

@@ -25,7 +25,7 @@ def find_word(word: str, pieces: Sequence[str]) -> list[int]:
 
 
 def locate(word: str, pieces: list[str], ids: list[int], tokenizer: Tokenizer | None) -> list[int]:
-    """Return the positions of a word in a text, ignoring special tokens; raise if there are none."""
+    """Return the positions of a word in a text, ignoring special tokens; raise UserError if there are none."""
     if not isinstance(word, str):
         raise UserError(f"word {word!r}: expected a word of the text, as a str")
     texts = pieces

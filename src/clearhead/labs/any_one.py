@@ -1,4 +1,4 @@
-"""Was any digit a 1? Long-range information: through many states, or by one attention step.
+"""Was any digit a 1? Long-range information carried through many states, or by one attention step.
 
 Half of the sequences are all 0s; each of the others has a single 1, in its first half. After the last digit
 the network predicts whether there was a 1. Chance is 0.5. B sequences, T digits.
@@ -26,13 +26,13 @@ LENGTHS = (5, 10, 20, 35, 50, 75, 101, 150, 200)  # test lengths
 BACK = (1, 2, 5, 10, 20, 50, 75, 100)  # distance of the 1 from the last digit
 KINDS = ("n-gram", "Elman", "LSTM", "attention")
 RATE = 0.003
-KNOWN = 4  # digits that the n-gram of order 5 can see
+KNOWN = 4  # digits that the n-gram model of order 5 can see
 
 Predict = Callable[[Tensor], Tensor]  # B T digits to B answers
 
 
 def run(trained: str, seeds: int, steps: int, batch: int, width: int, watch: Watch) -> Result:
-    """Every kind trains on the same sequences, with the same number of steps, optimizer and learning rate."""
+    """Train every kind on the same sequences, with the same number of steps, optimizer and learning rate."""
     with one_thread():
         findings, parts = _compare(trained, seeds, steps, batch, width, watch)
     settings = {"trained": trained, "seeds": seeds, "steps": steps, "batch": batch, "width": width}
@@ -92,7 +92,7 @@ def sequences(way: str, seed: int, steps: int, batch: int) -> Iterator[tuple[Ten
 
 
 def _make(kind: str, width: int, seed: int) -> torch.nn.Module:
-    """The transformer has no positions, so unseen lengths are no harder."""
+    """A network of this kind. The transformer has no positions, so unseen lengths are no harder for it."""
     torch.manual_seed(seed)
     longest = max(LENGTHS)
     if kind == "attention":

@@ -16,7 +16,7 @@ VECTORS = {"0": [1.0, 0.0], "1": [0.0, 1.0]}
 ZEROS = (1, 3, 10, 30, 100, 300, 1000)
 BOOST = 10.0  # the lecture's W^K = 10 I
 LISTED = 20  # digits; in a longer sequence, equal neighbors share a row
-LARGEST = 100.0  # of a number in the matrix
+LARGEST = 100.0  # absolute value of a number in the matrix
 
 
 def run(sequence: str, query: str, boost: float, base: str, matrix: str) -> Result:
@@ -110,7 +110,7 @@ def _format_vector(vector: Tensor) -> str:
 
 
 def _sweep(base: str) -> Table:
-    """The weight on a single 1 as 0s are added, with the keys as they are and boosted."""
+    """The weight on a single 1 as 0s are added, with plain keys and with boosted ones."""
     asked = _stretch(base) * _vectors("1")[0]
     rows: list[list[Value]] = []
     for zeros in ZEROS:

@@ -18,7 +18,7 @@ LIKELIEST = 8
 
 @torch.no_grad()
 def run(sentence: str, word: str, model: LanguageModel) -> Result:
-    """Explain the prediction of the word's first token, with a space before it."""
+    """Explain the prediction of the word's first token; a space precedes the word."""
     sentence = sentence.rstrip()
     trace = need_heads(model.inspect(sentence), "the blank lab")
     if len(trace) < 2:

@@ -35,7 +35,7 @@ LABS = {
                 Setting(
                     "base",
                     "e",
-                    "base of the powers in the softmax: e as usual, or 3, which is easier by hand",
+                    "base of the powers in the softmax: e as usual, or 3, which is easier to compute by hand",
                     choices=("e", "3"),
                 ),
                 Setting(
@@ -50,18 +50,18 @@ LABS = {
             description="A 1, and then a hundred 0s: was there a 1? A recurrent network must carry the information "
             "from state to state; attention looks straight back at it; an n-gram model has forgotten it. "
             "Trained on short sequences, a recurrent network carries the information through 200 digits with some "
-            "seeds and loses it with others. Trained on 101 digits only, it stays near chance, and attention "
+            "seeds and loses it with others. Trained only on 101 digits, it stays near chance, while attention "
             "learns everything: the advantage of attention is that the long case can be learned. This attention "
             "has no positions, so unseen lengths are nothing new to it. The one sequence without a 1 counts for "
             "half of the accuracy, all others for the other half: a network that has learned nothing "
             "scores about one half. The band around each line shows the range over seeds.",
-            question="With how many seeds is each network, trained on short sequences, right at 200 digits? Why can "
+            question="With how many seeds is each network trained on short sequences correct at 200 digits? Why can "
             "training on 101 digits fail even if a network is able to carry the information that far?",
             settings=(
                 Setting(
                     "trained",
                     "both",
-                    "on 5 to 20 digits, on 101, or on both in turn",
+                    "train on 5 to 20 digits, on 101, or on each in turn",
                     choices=("both", "short", "long"),
                 ),
                 Setting("seeds", 3, "repetitions with different initial weights", 1, 10),
@@ -77,7 +77,7 @@ LABS = {
             title="One head, as loops and as matrices",
             description="The same head twice: token by token in loops, the way it is explained, and as five matrix "
             "products, the way it is computed: three projections, queries times keys, and weights times values. "
-            "The numbers agree up to rounding; the time does not, and the gap grows with the number of tokens.",
+            "The numbers agree up to rounding; the times do not, and the gap grows with the number of tokens.",
             question="How much longer do the loops take for twice as many tokens, and how much "
             "longer do the matrices take? Why?",
             settings=(
@@ -111,7 +111,7 @@ LABS = {
                     "position encoding to compare with none",
                     choices=("learned", "sinusoidal", "rotary"),
                 ),
-                Setting("causal", False, "whether a word attends only to those before it"),
+                Setting("causal", False, "whether a word attends only to itself and the words before it"),
                 Setting("seed", 0, "seed of the weights and the shuffling", 0, 2**31),
             ),
             home="clearhead.labs.position",
@@ -120,9 +120,9 @@ LABS = {
             name="window",
             title="Generating through a window",
             description="A model with a context of eight tokens generates text: w1 … w8 give w9, w2 … w9 give w10, "
-            "and so on, where w1 is the first token that it sees. What has left the window has no influence: the "
-            "text is the same whatever stood there. As a check, the tokens outside the window are reversed, and "
-            "nothing changes. With the whole text in its context, the same model may generate something else.",
+            "and so on, where w1 is the first token in the first window. Tokens that have left the window have no "
+            "influence: with any others in their place, the text would be the same. As a check, they are reversed, "
+            "and nothing changes. With the whole text in its context, the same model may generate something else.",
             question="How wide must the window be for the model to recall what Ella lost?",
             settings=(
                 Setting("prompt", ELLA, "the text that the model continues", longest=1000),
@@ -145,7 +145,9 @@ LABS = {
             "the blank is “his”?",
             settings=(
                 Setting("sentence", WILL, "the text before the blank", longest=1000),
-                Setting("word", "her", "the word to explain there; only its first token counts", longest=40),
+                Setting(
+                    "word", "her", "the word to explain in the blank; only its first token counts", longest=40
+                ),
             ),
             home="clearhead.labs.blank",
             model="stories",
@@ -153,14 +155,14 @@ LABS = {
         Lab(
             name="senses",
             title="One word, two senses",
-            description="“I'm scared of bats”; “I swing bats.” A static vector is the same in both. In a transformer a "
-            "word starts from its static vector and, block by block, takes in the words before it: its "
+            description="“I'm scared of bats”; “I swing bats.” A static vector is the same in both. In a transformer, "
+            "a word starts from its static vector and, block by block, takes in the words before it: its "
             "vectors are contextual. So are the states of a recurrent network. The distance between two "
             "vectors depends on more than the sense, so pairs of the same sense are the baseline. Two "
             "small networks, an LSTM and a transformer, learn a few hundred words here, from sentences in"
             " which what follows the word depends on its sense; the sentences shown are not among them. "
             "Such a network knows no more about bats than which of its words go together. In the model, "
-            "stage 0 is the embedding, followed by the input of each block and the output.",
+            "stage 0 is the embedding; the next stages are the inputs of the blocks, and the last is the output.",
             question="At which block do the two senses separate? Try your own sentences, in which the word "
             "that reveals the sense comes later: what happens in a causal model?",
             settings=(
@@ -188,9 +190,9 @@ LABS = {
             "antecedents are known. They fill in blanks, and a pronoun is a blank too: at “it”, and again"
             " at the end, they predict the antecedent. In the bidirectional one, that picture "
             "appears: the pronoun attends to its noun, and patching in its vector from the other sentence"
-            " flips the answer. In the causal one, “it” has the same vector in both sentences and can "
-            "only guess; only the end can know. The two nouns of a test sentence never occurred together "
-            "in training.",
+            " flips the answer. In the causal one, “it” has the same vector in both sentences, so there "
+            "the model can only guess; only at the end can it know. The two nouns of a test sentence never "
+            "occurred together in training.",
             question="Why is the causal model never right more than half of the time at “it”? Switch "
             "asked off, so that only blanks are filled in: does “it” attend to its noun then? And what "
             "does a probe still find there?",
@@ -201,7 +203,7 @@ LABS = {
                     "the beginning of both sentences",
                 ),
                 Setting("first", "tired", "the word that selects one noun", longest=40),
-                Setting("second", "wide", "the word that selects the other", longest=40),
+                Setting("second", "wide", "the word that selects the other noun", longest=40),
                 Setting("one", "chicken", "the noun selected by the first word", longest=40),
                 Setting("other", "road", "the noun selected by the second word", longest=40),
                 Setting("pronoun", "it", "the word that refers to one of the nouns", longest=40),
@@ -259,10 +261,10 @@ LABS = {
             name="stream",
             title="A head moves information between residual streams",
             description="Random tokens, repeated once: only attention to the first occurrence can predict the second."
-            " Two blocks learn it from scratch. A head of the first (which sees four positions) tells "
-            "each token which one precedes it; heads of the second find the token that followed the same "
-            "one earlier, and bring it here. The loss falls once both exist. If one is ablated, another "
-            "takes over in part; if all are, the ability is lost.",
+            " Two blocks learn to do so from scratch. A head in the first (which sees four positions) tells "
+            "each token which token precedes it; heads in the second find the token that followed the "
+            "current one earlier, and bring it here. The loss falls once both kinds of head exist. If one of "
+            "the second block's heads is ablated, another takes over in part; if all are, the ability is lost.",
             question="Which forms first, the previous-token head or the induction "
             "head? What does the loss do until both exist?",
             settings=(
@@ -289,7 +291,7 @@ def lab(
     """Run a lab: `lab("attention", sequence="0010", boost=10.0)`. `figure` draws its result.
 
     A lab that inspects a model takes it by name or as an object. The default is the lab's own model, or none if
-    that is not installed and the lab can run without one. A lab that trains calls `watch` between steps.
+    that model is not installed and the lab can run without one. A lab that trains calls `watch` between steps.
     """
     lab = find_lab(name)
     given = lab.check(settings)

@@ -12,14 +12,16 @@ from clearhead.errors import UserError
 from clearhead.inspect.state_trace import need_heads
 from clearhead.inspect.trace import Trace
 from clearhead.language_model import LanguageModel
+from clearhead.summary_table import html_table, plural, text_table
 from clearhead.text.stories import Span, story
 
 SEED = 1  # of stories that the demo does not train on
 REPEATED = 4  # random sequences
 STORIES = 30
+HEADINGS = ("role", "best head", "its score", "uniform attention")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class HeadScores:
     """For each role, the mean attention weight that each head puts on its target: blocks × heads, from 0 to 1."""
 
@@ -30,6 +32,25 @@ class HeadScores:
     antecedent: Tensor  # from a pronoun to its antecedent, in stories
     # The score of uniform attention, by role.
     chance: Mapping[str, float] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        rows = [(f"  {row[0]}", *row[1:]) for row in self._rows()]
+        return f"HeadScores({self._shape})\n{text_table(('  role', *HEADINGS[1:]), rows)}"
+
+    def _repr_html_(self) -> str:
+        return html_table(HEADINGS, self._rows(), f"Head scores: {self._shape}")
+
+    @property
+    def _shape(self) -> str:
+        n_block, n_head = self.previous.shape
+        return f"{plural(n_block, 'block')} × {plural(n_head, 'head')}"
+
+    def _rows(self) -> list[tuple[str, str, float, float | None]]:
+        rows = []
+        for kind in self.kinds:
+            block, head, score = self.best(kind)
+            rows.append((kind, f"block {block}, head {head}", score, self.chance.get(kind)))
+        return rows
 
     @property
     def kinds(self) -> dict[str, Tensor]:
@@ -95,7 +116,7 @@ def find_antecedents(
         sample = story(SEED, number)
         try:
             text = _within_context(model, sample.text)
-        except UserError:  # the tokenizer does not know all characters of the stories
+        except UserError:  # the tokenizer does not know all characters in the stories
             continue
         pairs = _positions(model, text, [(each.span, each.antecedent) for each in sample.pronouns])
         trace = need_heads(model.inspect(text), "heads")
@@ -116,7 +137,7 @@ def _within_context(model: LanguageModel, text: str) -> str:
 
 
 def _positions(model: LanguageModel, text: str, pairs: list[tuple[Span, Span]]) -> list[tuple[int, int]]:
-    """The last-token positions of two spans of text, for the pairs that fit into the context."""
+    """The positions of the last tokens of the two spans in each pair, for the pairs that fit into the context."""
     ends = [0] * len(model.tokenizer.start_ids)
     for piece in model.tokenizer.pieces(model.tokenizer.encode(text)):
         ends.append((ends[-1] if ends else 0) + len(piece))

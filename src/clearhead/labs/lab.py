@@ -12,6 +12,7 @@ from typing import Any
 
 from clearhead.errors import UserError
 from clearhead.finite import finite
+from clearhead.summary_table import html_table
 
 Value = float | int | str | None
 Findings = dict[str, Value | bool]
@@ -114,7 +115,7 @@ class Points:
 ResultPart = Table | Lines | Points
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Result:
     """The result of a lab: its key figures, and the parts that can be drawn."""
 
@@ -122,6 +123,14 @@ class Result:
     settings: dict[str, Any]
     findings: dict[str, Value | bool]
     parts: list[ResultPart]
+
+    def __repr__(self) -> str:
+        findings = "".join(f"\n  {name}: {format_value(value)}" for name, value in self.findings.items())
+        return f"Result({self.lab}: {', '.join(part.name for part in self.parts)}){findings}"
+
+    def _repr_html_(self) -> str:
+        rows = [(name, format_value(value)) for name, value in self.findings.items()]
+        return html_table((), rows, f"Lab {self.lab}: {', '.join(part.name for part in self.parts)}")
 
     def part(self, name: str) -> Any:
         for part in self.parts:
@@ -132,7 +141,7 @@ class Result:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Non-finite numbers become null."""
+        """The result as plain data; non-finite numbers become None."""
         plain: dict[str, Any] = finite(asdict(self))
         return plain
 
@@ -174,6 +183,14 @@ class Lab:
                 there = ", ".join(known) or "none"
                 raise UserError(f"{self.name} has no setting {name}: the settings are {there}")
         return {name: known[name].check(given.get(name, known[name].default)) for name in known}
+
+
+def format_value(value: Value | bool) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.5g}"
+    return "" if value is None else str(value)
 
 
 _kinds: dict[type, str] = {int: "an integer", float: "a number", str: "a string", bool: "true or false"}

@@ -21,7 +21,7 @@ CENTER = "cat"
 def run(
     word: str, count: int, stories: int, window: int, width: int, epochs: int, seed: int, watch: Watch
 ) -> Result:
-    """Trained with one worker, so that a seed gives the same vectors each time."""
+    """Train with one worker, so that a seed gives the same vectors each time."""
     text = "\n\n".join(story(0, number).text for number in range(stories))
     settings = Settings(width=width, window=window, epochs=epochs, seed=seed, workers=1)
     vectors = learn_words([Document.of("stories", text)], settings, lambda _: watch())
@@ -77,7 +77,7 @@ def _group(word: str) -> str | None:
 
 
 def _map(vectors: WordVectors) -> Points:
-    """The first two principal components of the words of the groups (PCA)."""
+    """The words in the groups, mapped to the first two principal components of their vectors (PCA)."""
     labels = [word for words in GROUPS.values() for word in words]
     each = np.stack([vectors[word] for word in labels]).astype(np.float64)
     units = each / np.linalg.norm(each, axis=1, keepdims=True)

@@ -68,7 +68,7 @@ def find_opening(model: LanguageModel, check: Callable[[], object] = lambda: Non
 
 
 def find_head(trace: Trace, heads: Sequence[tuple[int, int]] | None = None) -> Opening:
-    """Choose the head with the clearest role in a text that is given, among `heads` or all."""
+    """Choose the head with the clearest role in a given text, among `heads` or all heads."""
     return _open("".join(trace.tokens), trace, _antecedent(trace), heads)
 
 

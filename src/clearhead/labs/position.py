@@ -18,7 +18,7 @@ ROUNDING = 1e-4  # of the norm; changes below it are rounding errors, about 1e-6
 
 
 def run(sentence: str, position: str, causal: bool, seed: int) -> Result:
-    """Each word's final vector in both orders: how far it moved, relative to its norm."""
+    """Measure how far each word's final vector moves between the two orders, relative to its norm."""
     words = sentence.split()
     if len(set(words)) < 2:
         raise UserError(f"sentence = {sentence!r}: expected at least two different words")
@@ -38,10 +38,10 @@ def run(sentence: str, position: str, causal: bool, seed: int) -> Result:
         settings={"sentence": sentence, "position": position, "causal": causal, "seed": seed},
         findings={
             "shuffled": " ".join(words[i] for i in order),
-            "words that keep their vector without position": int((without < ROUNDING).sum()),
-            "largest change without position": without.max().item(),
-            "smallest change with position": with_position.min().item(),
-            "mean change with position": with_position.mean().item(),
+            "words that keep their vector without positions": int((without < ROUNDING).sum()),
+            "largest change without positions": without.max().item(),
+            "smallest change with positions": with_position.min().item(),
+            "mean change with positions": with_position.mean().item(),
         },
         parts=[
             Table(
@@ -56,7 +56,7 @@ def run(sentence: str, position: str, causal: bool, seed: int) -> Result:
 
 
 def _make_network(n_vocab: int, n_context: int, kind: PositionKind, causal: bool, seed: int) -> Transformer:
-    """Random, but the same for the same seed; position weights are drawn last, so that all others agree."""
+    """A network with random weights from the seed; position weights are drawn last, so that all others agree."""
     config = Config(n_vocab, n_context, n_block=2, n_head=2, d_model=32, position=kind, causal=causal)
     network, generator = Transformer(config).eval(), torch.Generator().manual_seed(seed)
     weights = [(name, each.data) for name, each in network.named_parameters() if each.dim() == 2]

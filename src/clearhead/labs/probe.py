@@ -1,4 +1,4 @@
-"""Probes: can a linear classifier read something off a site better than chance?"""
+"""Probes: can a linear classifier predict a property from a site better than chance?"""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from clearhead.inspect.base_trace import BaseTrace
 from clearhead.inspect.sites import MATRICES, parse_site
 from clearhead.language_model import LanguageModel
 from clearhead.model.config import Config
+from clearhead.summary_table import TableCell, html_table
 
 SHUFFLES = 5  # of the labels, for the control
 MOST_ITERATIONS = 5000
@@ -27,7 +28,7 @@ SMALL = 2**20
 Place = int | str  # a position, or a word
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Probe:
     """How well logistic regression predicts labels from a site, cross-validated.
 
@@ -52,6 +53,18 @@ class Probe:
         best = (scores > 0).long()[..., 0] if len(self.direction) == 1 else scores.argmax(-1)
         return [self.labels[i] for i in best.flatten().tolist()]
 
+    def __repr__(self) -> str:
+        return f"Probe({self})"
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[str, TableCell]] = [
+            ("accuracy", f"{self.accuracy:.1%}"),
+            ("with shuffled labels", f"{self.control:.1%}"),
+            ("majority", f"{self.majority:.1%}"),
+            ("vectors", self.count),
+        ]
+        return html_table((), rows, f"Probe of {self.site}")
+
     def __str__(self) -> str:
         return (
             f"{self.site}: accuracy {self.accuracy:.1%} over {self.count} vectors; "
@@ -71,7 +84,7 @@ def probe(
     """Predict labels from a site by logistic regression, cross-validated, with a shuffled-label control.
 
     A label belongs to a text and one position in it (`at`: a position, a word, or one per text), or is a list
-    with a label per token; None means no label. A text is never in both the training and test part of a fold.
+    with a label per token; None means no label. A text is never in both the training and the test part of a fold.
     """
     require("probes", "a probe")
     from threadpoolctl import threadpool_limits

@@ -1,4 +1,4 @@
-"""What a pronoun refers to: attention in a model, and in two trained on sentences whose answers are known."""
+"""What a pronoun refers to: attention in a model, and in two small ones trained on sentences with known answers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from clearhead.model.transformer import Transformer
 KINDS = {"bidirectional": False, "causal": True}  # whether each is causal
 COLUMNS = {
     "right_at_it": "accuracy at the pronoun",
-    "right_at_end": "accuracy at end",
+    "right_at_end": "accuracy at the end",
     "looks": "attention",
     "looks_right": "correct side",
     "apart": "difference",
@@ -31,8 +31,8 @@ COLUMNS = {
 FOUND = {
     "right_at_it": "accuracy at the pronoun",
     "right_at_end": "accuracy at the end",
-    "looks": "attention to the antecedent minus the other",
-    "flipped": "flipped by patching it",
+    "looks": "attention to the antecedent minus that to the other noun",
+    "flipped": "answers flipped by patching the pronoun's vector",
     "probe": "accuracy of a probe at the pronoun",
 }
 
@@ -94,7 +94,7 @@ def _look_into(
         f"{word}: attention to {one} minus {other}": lean.sum().item()
         for word, lean in zip(words, leans, strict=True)
     }
-    findings[f"largest difference at {pronoun} between the two"] = apart
+    findings[f"largest difference at {pronoun} between the two sentences"] = apart
     rows = [f"{pronoun}, then {word}" for word in words]
     columns = [f"to {side}" for side in sides] + ["difference"]
     return findings, [
@@ -143,7 +143,7 @@ def _learn(seeds: int, steps: int, asked: bool, watch: Watch) -> tuple[Findings,
     for kind, measures in last.items():
         for name, says in FOUND.items():
             findings[f"{kind}: {says}"] = _mean([getattr(each, name) for each in measures])
-        findings[f"{kind}: largest difference at the pronoun between two sentences"] = max(
+        findings[f"{kind}: largest difference at the pronoun between paired sentences"] = max(
             each.apart for each in measures
         )
     rows = [(f"{kind}, seed {i}", each) for kind, of_seeds in last.items() for i, each in enumerate(of_seeds)]

@@ -46,7 +46,7 @@ class Measures:
 
 
 def make_network(causal: bool, seed: int) -> Transformer:
-    """The same initial weights, whatever the mask."""
+    """A network whose initial weights depend on the seed, not on the mask."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = Transformer(Config(len(vocabulary()), LONGEST, BLOCKS, HEADS, WIDTH, causal=causal))

@@ -175,7 +175,7 @@ class Racer:
 
 
 def _standings(racers: list[Racer]) -> Table:
-    """Best first."""
+    """The competitors' results, best first."""
     columns = ["bits per byte", "parameters", "seconds", "tokens read", "learned/s", "written/s"]
     values: list[list[Value]] = [
         [
@@ -251,7 +251,7 @@ class Track:
         return cls(end, max(1, len(end.encode())), prompt, sample)
 
     def enter(self, name: str, device: str | None) -> Entry:
-        """A saved model, if it can encode the end of the text."""
+        """The entry of a saved model. Raises `UserError` if the model cannot generate or encode the text."""
         model = load(name, device)
         if not model.config.causal:
             raise UserError(f"{name} is bidirectional: it cannot race, since it cannot generate")

@@ -10,7 +10,7 @@ SMALLEST = 2
 
 
 def run(keys: int, widest: int, samples: int, seed: int) -> Result:
-    """For each width, the mean largest weight and the mean slope of the softmax, with and without √d_k."""
+    """Measure the mean largest weight and mean slope of the softmax by width, with and without the division."""
     random = torch.Generator().manual_seed(seed)
     widths = [SMALLEST << i for i in range(20) if SMALLEST << i <= widest]
     largest: dict[str, list[float | None]] = {"undivided": [], "divided by √d_k": []}

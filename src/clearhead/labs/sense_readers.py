@@ -27,7 +27,7 @@ BATCH, RATE = 32, 0.01
 
 
 def learn(kind: str, steps: int, seed: int, watch: Watch) -> LanguageModel:
-    """Both kinds train on the same sentences, with the same number of steps, optimizer and learning rate."""
+    """Train a network of this kind; both kinds see the same sentences and use the same optimizer settings."""
     tokenizer = _tokenizer()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

@@ -19,10 +19,9 @@ KIN = 0.3  # share of sentences with a related word in place of the word itself
 
 @dataclass(frozen=True)
 class Sense:
-    """Beginnings and endings of sentences around a word in this sense; the grammar never generates the
-    `examples`.
+    """Beginnings and endings of sentences around a word in one sense.
 
-    The examples end in the word, and the lecture's come first.
+    The grammar never generates the `examples`, which end in the word; the lecture's come first.
     """
 
     examples: tuple[str, ...]

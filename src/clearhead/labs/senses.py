@@ -63,7 +63,7 @@ class Looked:
 
     @property
     def late(self) -> int:
-        """For a recurrent network, the last stage is also the late one."""
+        """The index of the late stage; for a recurrent network, the last one."""
         last = len(self.names) - 1
         return max(1, last - LATE) if self.names[-1] == "final" else last
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """With matrices this small, several threads would only wait for each other."""
+    """Use a single thread: with matrices this small, several would only wait for each other."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

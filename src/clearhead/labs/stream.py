@@ -1,7 +1,7 @@
 """A head that moves information between residual streams: an induction head forms, and is then ablated.
 
-Random tokens are repeated. To predict the repetition, one head tells each token which one precedes it, and a
-head of the next block attends to the token whose predecessor is the current one: it came next the first time.
+Random tokens are repeated. To predict the repetition, one head tells each token which token precedes it, and a
+head in the next block attends to the token that follows the earlier occurrence of the current one.
 """
 
 from __future__ import annotations

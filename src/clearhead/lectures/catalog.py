@@ -19,7 +19,7 @@ def lecture(name: str) -> Lecture:
 
 
 def find_stops(name: str) -> tuple[LectureStop, ...]:
-    """The stops of a lecture such as 000, or the single stop 000.6."""
+    """The stops of a lecture such as 000, or a single stop such as 000.6."""
     number, dot, stop = name.partition(".")
     found = lecture(number)
     if not dot:

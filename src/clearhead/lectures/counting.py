@@ -20,7 +20,7 @@ class CountedToken:
 
 
 def count_sentence(text: str, sentence: str, order: int | None) -> list[CountedToken]:
-    """Each token given the `order` - 1 tokens before it, or given all of them."""
+    """Each token given the `order` - 1 tokens before it, or all of them if `order` is None."""
     events = [event for line in text.splitlines() for event in _events(line.split(), order)]
     counted, product = [], 1.0
     for past, token in _events(sentence.split(), order):

@@ -16,16 +16,17 @@ LECTURE = Lecture(
             "sentences that differ in one word: “The chicken didn't cross the road because it was too tired” and "
             "“… too wide”.",
             numbers.static_and_contextual,
-            "In the embedding, every cosine is 1: one vector. If the words before it differ, the two “it” end up at "
-            "a cosine of {cosine of “it” after different words:.2f}. But “tired” and “wide” come after “it”: "
+            "In the embedding, every cosine is 1: one vector. If the words before “it” differ, its two vectors end up "
+            "with a cosine of {cosine of “it” after different words:.2f}. But “tired” and “wide” come after “it”: "
             "in a causal model, they change only the tokens that follow them.",
             numbers.where_last_word_shows,
         ),
         LectureStop(
             "000.2",
-            "A head gives each token a weighted sum of the tokens up to it, ai = Σ αij vj. The weights of a row are "
-            "positive and sum to 1; large ones say which tokens count. This head of the built-in model connects "
-            "pronouns with what they stand for: “Ella lived near the village. She had a trumpet, and it …”",
+            "A head gives each token a weighted sum of its own value and the values before it, ai = Σ αij vj. The "
+            "weights of a row are positive and sum to 1; large ones say which tokens count. This head of the built-in "
+            "model connects pronouns with what they stand for: “Ella lived near the village. She had a trumpet, "
+            "and it …”",
             numbers.selective_integration,
             "“it” puts {weight on the trumpet:.0%} of its attention on “trumpet”. Nothing was lost on the way: the sum "
             "of weight times value is what the head computes, up to rounding.",
@@ -33,22 +34,22 @@ LECTURE = Lecture(
         ),
         LectureStop(
             "000.3",
-            "No matrices at all: score(xi, xj) = xi · xj, softmax over j ≤ i, ai = Σ αij xj. By hand, with "
-            "x1 = [1, 0], x2 = [0, 1], x3 = [1, 1]; and with the embeddings of “chicken”, “road” and “it” from the "
-            "model.",
+            "No matrices at all: score(xi, xj) = xi · xj, softmax over j ≤ i, ai = Σ αij xj. Below are "
+            "hand-chosen vectors, x1 = [1, 0], x2 = [0, 1] and x3 = [1, 1], and then the embeddings of “chicken”, "
+            "“road” and “it” from the model.",
             numbers.simplest,
             "A vector is most similar to itself, so each token attends mostly to itself. With the long embeddings of a "
-            "real model the weights are 0 and 1 up to rounding: nothing is mixed. Both are reasons for what follows, "
-            "matrices and the division by √d_k.",
+            "real model, the weights are 0 and 1 up to rounding: nothing is mixed. Both are reasons for what follows: "
+            "matrices, and the division by √d_k.",
             numbers.simplest_weight,
         ),
         LectureStop(
             "000.4",
             "Each vector plays three roles, and a matrix for each makes them different: qi = xi W^Q looks for "
-            "something, kj = xj W^K is what it is compared with, vj = xj W^V is what is passed on. Here W^Q has the "
-            "rows [1, 1] and [0, 1], W^K [1, 0] and [1, 1], W^V [2, 0] and [0, 1].",
+            "something, kj = xj W^K is what it is compared with, and vj = xj W^V is what is passed on. Here W^Q has "
+            "the rows [1, 1] and [0, 1], W^K [1, 0] and [1, 1], and W^V [2, 0] and [0, 1].",
             numbers.three_roles,
-            "Without matrices the table of scores is symmetric. With them, x1 finds x2 "
+            "Without matrices, the table of scores is symmetric. With them, x1 finds x2 "
             "({score of x1 with x2:g}) but x2 does not find x1 ({score of x2 with x1:g}): a pronoun can look for "
             "a noun without the noun looking for a pronoun.",
             numbers.weight_without_query,
@@ -57,7 +58,7 @@ LECTURE = Lecture(
             "000.5",
             "A dot product of d random numbers is a sum of d products, so its spread grows like √d. Large scores "
             "saturate the softmax: one weight approaches 1, the others 0, and the slope w (1 - w) through which "
-            "training passes approaches 0. Divided by √d_k, scores keep the same spread at every width.",
+            "gradients pass approaches 0. Divided by √d_k, scores keep the same spread at every width.",
             numbers.why_divide,
             "With 1024 numbers per vector and 16 keys, the largest weight is {largest weight, undivided:.2f} on "
             "average, and {largest weight, divided:.2f} if the scores are divided by √d_k.",
@@ -66,34 +67,34 @@ LECTURE = Lecture(
         LectureStop(
             "000.6",
             "With the vectors and matrices of stop 4: project x3 into its query, compare it with the keys of x1, x2 "
-            "and x3, divide by √2, take the softmax, weigh each value, and sum. Below it, the same steps in a head of "
-            "the built-in model, where d_k is 32.",
+            "and x3, divide by √2, take the softmax, weigh each value, and sum. The last table shows the same steps "
+            "in a head of the built-in model, where d_k is 32.",
             numbers.steps_for_x3,
-            "Each column follows from the ones before it. a3 is the sum of the weighed values, and depends on x1 and "
+            "Each column follows from the ones before it. a3 is the sum of the weighed values and depends on x1 and "
             "x2 only through their keys and values. In the model, “was” attends to the token before it.",
             numbers.third_weight,
         ),
         LectureStop(
             "000.7",
-            "One head has one way of looking. With several side by side, each can follow another relationship: the "
+            "One head has one way of looking. With several side by side, each can follow a different relationship: the "
             "previous token, the noun that a pronoun refers to, or the token that came next the last time "
-            "(induction). The table names the clearest head of each role in the built-in model, and the loss "
-            "without it, on random tokens said twice and on stories.",
+            "(induction). The table names the clearest head for each role in the built-in model and gives the loss "
+            "without it, on random tokens that are repeated and on stories.",
             numbers.many_heads,
             "Uniform attention would put 1 to 5% on these targets. Without the previous-token head or the induction "
             "head, the loss on stories more than doubles, and on random tokens it exceeds that of uniform guessing, "
             "{loss of uniform guessing:.2f}. One head can serve two relationships: here, the best one for antecedents "
-            "is the induction head too.",
+            "is also the induction head.",
             numbers.width_of_a_head,
         ),
         LectureStop(
             "000.8",
             "Layer norm is the z-score of one vector: subtract its mean μ and divide by its standard deviation σ (with "
-            "1/d), then scale by γ and shift by β. The feed-forward layer needs ReLU: without it, two matrices are "
-            "only one. The block: t1 = LN(x), t2 = MHA(t1), t3 = t2 + x, t4 = LN(t3), t5 = FFN(t4), h = t5 + t3.",
+            "1/d), then scale by γ and shift by β. The feed-forward layer needs ReLU: without it, two matrices "
+            "amount to one. The block: t1 = LN(x), t2 = MHA(t1), t3 = t2 + x, t4 = LN(t3), t5 = FFN(t4), h = t5 + t3.",
             numbers.the_block,
             "Linear layers give 0 for every x here; with ReLU between them, the same two matrices compute |x|. In the "
-            "model, t3 and h are sums: what attention and feed-forward compute is added, never put in place of x.",
+            "model, t3 and h are sums: the outputs of attention and feed-forward are added to x and never replace it.",
             numbers.third_z_score,
         ),
         LectureStop(
@@ -103,7 +104,7 @@ LECTURE = Lecture(
             "token the model would predict there (the logit lens).",
             numbers.the_stack,
             "The shape is the same everywhere. The early blocks still hold the token itself; the prediction appears "
-            "towards the end.",
+            "toward the end.",
             numbers.numbers_after_block,
         ),
         LectureStop(
@@ -114,7 +115,7 @@ LECTURE = Lecture(
             "finds the token that followed the current one earlier (Elhage et al. 2021).",
             numbers.residual_stream,
             "The logit of “was” is the sum of what all parts wrote. Set the first token's vector to 0, and the last "
-            "token moves by {change at the last token:.1f}. Without the previous-token head, the "
+            "token's vector moves by {change at the last token:.1f}. Without the previous-token head, the "
             "induction head no longer finds its target, though nothing in it was changed. (Uniform guessing has a loss "
             "of {loss of uniform guessing:.2f}.)",
             numbers.streams_that_change,

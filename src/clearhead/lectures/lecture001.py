@@ -18,12 +18,12 @@ LECTURE = Lecture(
             "001.1",
             "A language model gives a text a probability, token by token: P(w) = Π P(wi | w1 … wi-1). Models differ in "
             "how they know the past. An n-gram sees only the last n-1 tokens, an RNN packs all of them into one vector "
-            "h, and a transformer looks back at each one. Counted are “the chicken was tired”, “the road was wide” and "
-            "“the chicken crossed the road”.",
+            "h, and a transformer looks back at each one. The counts come from “the chicken was tired”, “the road was "
+            "wide” and “the chicken crossed the road”.",
             numbers.language_modeling,
-            "The bigram accepts “the chicken was wide”: at “was” it has forgotten the chicken. Given the whole past, "
-            "the probability is 0. The built-in model knows the whole past too, and also has an answer for pasts that "
-            "it has never seen.",
+            "The bigram model accepts “the chicken was wide”: at “was”, it has forgotten the chicken. Given the whole "
+            "past, the probability is 0. The built-in model knows the whole past too, and also has an answer for "
+            "pasts that it has never seen.",
             lambda: count_sentence(numbers.TEXT, "the road was tired", 2)[-1].product,
         ),
         LectureStop(
@@ -43,8 +43,9 @@ LECTURE = Lecture(
             "state, h = 0.9 h + x. Attention looks straight at the 1 (keys are multiplied by 10, as at stop 5).",
             numbers.running_example,
             "After a hundred zeros, {state after 100 zeros:.2g} of the 1 is left in the state, while attention still "
-            "gives it {attention weight after 100 zeros:.1%}. A share of 1 would not fade, but training has to find "
-            "it, and its gradient fades on the way back like the state. `clearhead lab any-one` trains both.",
+            "puts {attention weight after 100 zeros:.1%} of its weight on it. A cell that keeps its whole state would "
+            "not forget, but training would have to find it, and the gradient fades on its way back just as the state "
+            "does. `clearhead lab any-one` trains both.",
             numbers.zeros_until_forgotten,
         ),
         LectureStop(
@@ -54,7 +55,7 @@ LECTURE = Lecture(
             "Σ αi ei. With 3 in place of e, you can do it in your head.",
             numbers.keys_and_query,
             "In 0010, the 1 gets half the weight with base 3, so the result is [1/2, 1/2] and not the plain average "
-            "[3/4, 1/4]. In 0000 there is no 1 to find, and the result is [1, 0].",
+            "[3/4, 1/4]. In 0000, there is no 1 to find, and the result is [1, 0].",
             lambda: query_attention(numbers.ONES * math.log(3), embed("0110"), embed("0110"))[1][1].item(),
         ),
         LectureStop(
@@ -64,17 +65,17 @@ LECTURE = Lecture(
             "1 is b and no longer 1.",
             numbers.long_sequences,
             "With 100 zeros and plain keys, only {plain keys, 100 zeros:.1%} of the weight is on the 1. With keys "
-            "times 10 it is {boosted keys, 100 zeros:.1%}, and {boosted keys, 3 zeros:.5f} with three zeros.",
+            "times 10, it is {boosted keys, 100 zeros:.1%}, and {boosted keys, 3 zeros:.5f} with three zeros.",
             lambda: math.log(100),
         ),
         LectureStop(
             "001.6",
             "The plain score is k · q. “Linear” attention puts a matrix in between, k W q, and it does not matter "
-            "whether W acts on the key or on the query. A transformer has both: (k W^K) · (q W^Q), which is the same "
-            "as W = W^K (W^Q)ᵀ.",
+            "whether W acts on the key or on the query. A transformer has a matrix for each: (k W^K) · (q W^Q) equals "
+            "k W q with W = W^K (W^Q)ᵀ.",
             numbers.both_sides,
-            "The key of a 1 and the query of a 0 have nothing in common: their dot product is 0. With the matrices the "
-            "score is {k W q:g}: the 0 now looks for a 1. All four ways of computing it agree.",
+            "The key of a 1 and the query of a 0 have nothing in common: their dot product is 0. With the matrices, "
+            "the score is {k W q:g}: the 0 now looks for a 1. All four ways of computing it agree.",
             numbers.exercise_score,
         ),
         LectureStop(
@@ -92,7 +93,7 @@ LECTURE = Lecture(
             "001.8",
             "Two tokens suffice to go through the whole head. Each token's output is a mixture of embeddings, A E; the "
             "Transformer paper adds more parameters, V = E W^V and W^O, and divides the scores: "
-            "softmax(Q Kᵀ / √d_k) V. Keys are boosted by 10.",
+            "softmax(Q Kᵀ / √d_k) V. Keys are multiplied by 10.",
             numbers.two_tokens,
             "If each digit looks for itself, A is almost the identity, with {weight of the 0 on itself:.5f} on the "
             "diagonal, and A E is almost E. If both look for a 1, both rows become [0.00005, 0.99995]: either token "
@@ -101,13 +102,13 @@ LECTURE = Lecture(
         ),
         LectureStop(
             "001.9",
-            "Two details make a language model of this. The mask keeps a token from attending to later ones, which it "
-            "is supposed to predict. And because attention only sums over the tokens before, it does not know their "
+            "Two details turn this into a language model. The mask keeps a token from attending to later ones, which "
+            "it is supposed to predict. And because attention only sums over earlier tokens, it does not know their "
             "order unless a position is added to each embedding, here [sin i, cos i] as in the paper.",
             numbers.mask_and_position,
             "Without positions, swapping the first two tokens, 0110 and 1010, does not change the output of the last "
-            "one. With positions it changes by {change with mask, positions:.2g}. Without the mask, the upper triangle "
-            "fills: tokens see their own future.",
+            "one. With positions, it changes by {change with mask, positions:.2g}. Without the mask, the upper "
+            "triangle fills: tokens see their own future.",
             numbers.order_is_seen,
         ),
     ),

@@ -16,32 +16,33 @@ LECTURE = Lecture(
             "fed” and “the dog gets fed”. Why 300 numbers per word, and not 200 or 500? That is an engineering "
             "question, and a measurement answers it.",
             numbers.distributional_hypothesis,
-            "Word vectors were computed from co-occurrence counts in 400 stories, with 1 to 128 numbers each, and each "
-            "animal, place and thing was asked for its nearest words. {best width} numbers work best here: "
-            "{its share:.0%} are of the same kind. With fewer, the kinds are not told apart; with more, accidents of "
-            "these stories count too.",
+            "Word vectors were computed from co-occurrence counts in 400 stories, with 1 to 128 numbers each, and for "
+            "each animal, place and thing the nearest words were found. {best width} numbers work best here: "
+            "{its share:.0%} of the nearest words are of the same kind. With fewer, the kinds are not told apart; with "
+            "more, coincidences in these stories count too.",
             numbers.shared_contexts,
         ),
         LectureStop(
             "002.2",
-            "One can describe words by features chosen by hand, or let training find them. Skip-gram learns vectors "
-            "from pairs of a word and a neighbor within a window of 2. A language model learns its embeddings while it "
-            "learns to predict; below are cosines between those of the built-in model.",
+            "Words can be described by hand-chosen features, or by features that training finds. Skip-gram learns "
+            "vectors from pairs of a word and a neighbor within a window of 2. A language model learns its "
+            "embeddings while it learns to predict; below are cosines between those of the built-in model.",
             numbers.features,
             "Nobody told the model what an animal is, but the cosine of cat and dog is {cosine of cat and dog:.2f}, "
-            "and that of cat and park {cosine of cat and park:.2f}. (`clearhead lab neighbors` trains a skip-gram.)",
+            "and that of cat and park is {cosine of cat and park:.2f}. (`clearhead lab neighbors` trains a skip-gram "
+            "model.)",
             numbers.count_pairs,
         ),
         LectureStop(
             "002.3",
             "Given a sequence of words, which one is most likely to follow? Every earlier word may play a role, but "
             "some matter more: “Damian had a secret child, a girl, and had written in his will that his belongings "
-            "will belong to …”. Attribution splits the logit of “her” by where heads brought it from; ablation removes "
-            "one token and measures the effect.",
+            "will belong to …”. Attribution splits the logit of “her” by the tokens that heads brought it from; "
+            "ablation removes one token and measures the effect.",
             numbers.next_word,
-            "The model says “her” with {probability of “her”:.2%}. What the heads at the last token bring in its "
-            "favor (first column) comes mostly from one word. Ablation also counts the detours: most words of the "
-            "first half matter, because other words have taken something in from them.",
+            "The model gives “her” a probability of {probability of “her”:.2%}. What the heads at the last token bring "
+            "in its favor (first column) comes mostly from one word. Ablation also counts the detours: most words of "
+            "the first half matter, because other words have taken something in from them.",
             numbers.deciding_word,
         ),
         LectureStop(
@@ -84,8 +85,9 @@ LECTURE = Lecture(
         ),
         LectureStop(
             "002.8",
-            "A third matrix, W^V, makes the value matrix. It may have a different width from queries and keys; the "
-            "lecture's is 8 × 8. Weight (8 × 8) times value (8 × 8) gives the head's output: row 2 is P21 v1 + P22 v2.",
+            "A third matrix, W^V, makes the value matrix. Its width may differ from that of queries and keys; the "
+            "lecture's matrix is 8 × 8. Weight (8 × 8) times value (8 × 8) gives the head's output: row 2 is "
+            "P21 v1 + P22 v2.",
             numbers.weighted_values,
             "Row 1 of the output is v1 itself. Row 2 mixes two values with the weights {P21:.3f} and {P22:.3f}; row 8 "
             "mixes all eight.",
@@ -94,7 +96,7 @@ LECTURE = Lecture(
         LectureStop(
             "002.9",
             "The same head twice: word by word in loops, the way it is explained, and as matrix products, the "
-            "way it is computed: three projections, query times key, weight times value. The numbers agree up to "
+            "way it is computed: three projections, query times key, and weight times value. The numbers agree up to "
             "rounding.",
             numbers.loops_and_matrices,
             "The number of products in the loops grows with the square of the length; the number of matrix products "
@@ -107,7 +109,7 @@ LECTURE = Lecture(
             "the built-in model, one head relates each token to the one before it; another relates a pronoun to what "
             "it refers to.",
             numbers.one_relationship,
-            "In the second head, “She” attends to “Ella”. “her”, at the end, attends to the thing that was lost, which "
+            "In the second head, “She” attends to “Ella”. At the end, “her” attends to the thing that was lost, which "
             "the model names next: one head can serve more than one purpose.",
             numbers.weight_on_old,
         ),

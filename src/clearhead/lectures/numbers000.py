@@ -61,7 +61,7 @@ def _cosine(one: tuple[Trace, int], other: tuple[Trace, int], stage: str) -> flo
 
 
 def where_last_word_shows() -> float:
-    """Which option is right: with another last word, which tokens have another vector?"""
+    """The index of the correct option: which tokens' vectors differ when only the last word differs?"""
     one, other = (trace_of(text.removesuffix(".")).read("final") for text in (TIRED, WIDE))
     changed = _changed_rows(one, other)
     return 0 if changed == len(one) else 1 if changed > 1 else 2
@@ -94,22 +94,22 @@ def weighted_sum() -> float:
 
 @cache
 def head_scores() -> HeadScores:
-    """On the same texts as the page's scores."""
+    """The scores of the built-in model's heads, on the same texts as the page's."""
     return heads(stories())
 
 
 def simplest() -> StopNumbers:
-    """On three tokens by hand, and on three embeddings of the model."""
+    """The simplest attention, on three hand-chosen vectors and on three embeddings from the model."""
     parts: list[ResultPart] = []
     words = ("chicken", "road", "it")
     ids = [stories().tokenizer.encode(f" {word}")[0] for word in words]
     real = stories().transformer().embedding.weight[ids].detach().double()
-    for kind, names, x in (("by hand", NAMES, X), ("embeddings of the model", words, real)):
+    for kind, names, x in (("hand-chosen vectors", NAMES, X), ("embeddings from the model", words, real)):
         scores = compare(x, x)
         weights = softmax(mask(scores, causal_matrix(3, 3)))
         parts.append(table(f"scores, {kind}", names, names, scores))
         parts.append(table(f"weights, {kind}", names, names, weights, shaded=True))
-    parts.append(table("outputs, by hand", ("a1", "a2", "a3"), ("1", "2"), simplest_attention(X)))
+    parts.append(table("outputs, hand-chosen vectors", ("a1", "a2", "a3"), ("1", "2"), simplest_attention(X)))
     return {}, parts
 
 
@@ -148,7 +148,7 @@ def why_divide() -> StopNumbers:
 
 
 def spread_ratio() -> float:
-    """How much further apart dot products are with 64 features than with 4: their variances add up."""
+    """How many times larger the spread of dot products is with 64 features than with 4: variances add up."""
     return (64 / 4) ** 0.5
 
 
@@ -186,7 +186,7 @@ def third_weight() -> float:
 
 
 def many_heads() -> StopNumbers:
-    """The clearest head of each role, and what the loss is without it."""
+    """The clearest head for each role, and the loss without it."""
     scores, repeated = head_scores(), repeated_tokens()
     rows: list[list[Value]] = [[None, None, None, repetition_loss(repeated), story_loss({})]]
     for role in ROLES:
@@ -197,11 +197,11 @@ def many_heads() -> StopNumbers:
     columns = [
         "head",
         "weight on its target",
-        "of uniform attention",
+        "weight under uniform attention",
         "loss, repeated tokens",
         "loss, stories",
     ]
-    by_role = Table("without the clearest head of each role", ["all heads", *ROLES], columns, rows)
+    by_role = Table("without the clearest head for each role", ["all heads", *ROLES], columns, rows)
     return {"loss of uniform guessing": guessing_loss()}, [by_role, *_score_tables(scores)]
 
 
@@ -227,7 +227,7 @@ def _score_tables(scores: HeadScores) -> list[ResultPart]:
 
 @cache
 def repeated_tokens() -> Trace:
-    """Random tokens, said twice."""
+    """A trace of random tokens, repeated once."""
     model = stories()
     random = torch.Generator().manual_seed(0)
     once = torch.randint(model.config.n_vocab, (SEQUENCES, LENGTH), generator=random)
@@ -236,13 +236,13 @@ def repeated_tokens() -> Trace:
 
 
 def repetition_loss(trace: Trace) -> float:
-    """The loss on the second occurrence, without its first token, which nothing announces."""
+    """The loss on the second occurrence, without its first token, which is unpredictable."""
     losses = F.cross_entropy(trace.logits[:, :-1].transpose(1, 2), trace.ids[:, 1:], reduction="none")
     return losses[:, LENGTH:].mean().item()
 
 
 def story_loss(edits: dict[str, float]) -> float:
-    """The mean loss over all tokens of a few stories that the model has not read."""
+    """The mean loss over all tokens of a few stories that the model was not trained on."""
     losses = []
     for number in range(STORIES):
         trace = trace_of(story(SEED, number).text).edit(edits)
@@ -251,7 +251,7 @@ def story_loss(edits: dict[str, float]) -> float:
 
 
 def the_block() -> StopNumbers:
-    """Layer norm by hand, what ReLU adds, and t1 … t5, h of one token."""
+    """Layer norm of a small vector, what ReLU adds, and t1 … t5 and h of one token."""
     mean, deviation = VECTOR.mean(), VECTOR.std(correction=0)
     rows = torch.cat((VECTOR, VECTOR - mean, (VECTOR - mean) / deviation))
     inputs = matrix([[-2], [-1], [0], [1], [2]])
@@ -337,7 +337,7 @@ def residual_stream() -> StopNumbers:
     findings: Findings = {
         "change at the last token": change_at_the_end(trace),
         "logit of “was”": trace.read("logits")[-1, trace.token_id(" was")].item(),
-        "sum of what all parts wrote towards it": parts_written.total,
+        "sum of all contributions to the logit": parts_written.total,
         "previous-token head": "block {}, head {}".format(*found["previous"]),
         "induction head": "block {}, head {}".format(*found["induction"]),
         "loss of uniform guessing": guessing_loss(),
@@ -376,7 +376,7 @@ def _without_first(trace: Trace) -> Trace:
 
 
 def streams_that_change() -> float:
-    """Which option is right: without any head, where does a change of the first token's vector show?"""
+    """The index of the correct option: without any heads, which streams change with the first token's vector?"""
     trace = trace_of(ELLA)
     trace = trace.edit(_all_heads(trace))
     changed = _changed_rows(trace.read("final"), _without_first(trace).read("final"))

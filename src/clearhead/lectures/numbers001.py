@@ -54,7 +54,7 @@ def language_modeling() -> StopNumbers:
     first, *tokens = [piece.strip() for piece in stories().tokenizer.pieces(ids)]
     values = torch.stack((chances.exp(), chances.cumsum(0).exp()), dim=1)
     parts.append(table(f"the built-in model, after “{first}”", tokens, ["probability", "product"], values))
-    return {"probability by the model": chances.sum().exp().item()}, parts
+    return {"probability under the model": chances.sum().exp().item()}, parts
 
 
 def shared_interface() -> StopNumbers:
@@ -70,7 +70,7 @@ def shared_interface() -> StopNumbers:
         parts.append(table(sentence, words, names, values))
     before, rnn, attention = (bats[0] - bats[1]).norm(dim=1).tolist()
     return {
-        "distance of the two bats before": before,
+        "distance between the two vectors of bats before": before,
         "distance after the RNN": rnn,
         "distance after attention": attention,
     }, parts
@@ -86,7 +86,7 @@ def run_rnn(x: Tensor) -> Tensor:
 
 
 def outputs_that_change() -> float:
-    """Which option is right: with another e2, of three outputs, how many change?"""
+    """The index of the correct option: how many of the three outputs change when e2 changes?"""
     x = matrix([STATIC[word] for word in ("I", "swing", "bats")])
     other = x.clone()
     other[1, 0] += 1
@@ -208,7 +208,7 @@ def plain_weight_on_itself() -> float:
 
 
 def mask_and_position() -> StopNumbers:
-    """One head over 0110 and 1010, with and without mask and positions."""
+    """One head over 0110 and 1010, with and without a mask and positions."""
     names = name_digits("0110")
     rows, values = [], []
     findings: Findings = {}

@@ -106,8 +106,8 @@ def features() -> StopNumbers:
     E = static_vectors(words)
     cosines = E @ E.T
     parts: list[ResultPart] = [
-        Table("training pairs of skip-gram", split_words(FOX), ["(center, neighbor)"], samples),
-        table("cosine of learned vectors", words, words, cosines, shaded=True),
+        Table("skip-gram training pairs", split_words(FOX), ["(center, neighbor)"], samples),
+        table("cosine between learned vectors", words, words, cosines, shaded=True),
     ]
     return {
         "cosine of cat and dog": cosines[0, 1].item(),
@@ -148,7 +148,7 @@ DECIDERS = ("secret", "girl", "his", "belongings")
 
 
 def deciding_word() -> float:
-    """Of these words, the one from which the heads at the last position bring most for “her”."""
+    """The index in `DECIDERS` of the word from which the heads at the last position bring most for “her”."""
     effects = blank.run(WILL, "her", stories()).part("attribution and ablation by token")
     names = [row.split()[1] for row in effects.rows]
     moved = [
@@ -235,7 +235,7 @@ def query_and_key() -> StopNumbers:
 
 
 def equal_score() -> float:
-    """Which of three cells, by row and column from 1, equals S31."""
+    """The index of the one of three cells that equals S31; rows and columns are numbered from 1."""
     S = scores()
     apart = [(S[i - 1, j - 1] - S[2, 0]).abs().item() for i, j in ((1, 3), (3, 7), (7, 3))]
     return apart.index(min(apart))
@@ -269,7 +269,7 @@ def weighted_values() -> StopNumbers:
     findings: Findings = {
         "P21": weights()[1, 0].item(),
         "P22": weights()[1, 1].item(),
-        "largest difference of row 2 and P21 v1 + P22 v2": (output[1] - by_hand).abs().max().item(),
+        "largest difference between row 2 and P21 v1 + P22 v2": (output[1] - by_hand).abs().max().item(),
     }
     return findings, [
         table("value matrix, 8 × 8", names, columns, V),
@@ -317,7 +317,7 @@ def loops_and_matrices() -> StopNumbers:
 
 
 def count_multiplications() -> float:
-    """In query times key transposed: for every cell, one per feature."""
+    """The number of multiplications in query times key transposed: one per feature for every cell."""
     return scores().numel() * WIDTH
 
 

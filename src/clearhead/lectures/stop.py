@@ -21,7 +21,7 @@ StopNumbers = tuple[Findings, list[ResultPart]]  # key figures, and tables or li
 
 @dataclass(frozen=True)
 class Question:
-    """A question whose answer is computed: a number or, with options, the index of the right one."""
+    """A question whose answer is computed: a number or, with options, the index of the correct one."""
 
     text: str
     answer: Callable[[], float]
@@ -59,7 +59,7 @@ class Question:
 
 
 def parse_number(given: str) -> list[float]:
-    """What a text may mean: a decimal number, a fraction, a percentage, or an integer in groups of three digits."""
+    """The numbers that a text may mean: a decimal, a fraction, a percentage, or an integer in groups of three."""
     typed = re.sub(r"\s", "", given).replace("−", "-")
     unit = 100 if typed.endswith("%") else 1
     number = r"[+-]?(?:\d{1,20}(?:[.,]\d{0,20})?|[.,]\d{1,20})"
@@ -105,7 +105,7 @@ class LectureStop:
         return Result(self.id, {}, findings, parts)
 
     def show_notice(self, result: Result) -> str:
-        """What to notice, with the findings filled in where `{finding}` or `{finding:.0%}` stands."""
+        """What to notice, with the findings in place of `{finding}` or `{finding:.0%}`."""
         return self.notice.format(**result.findings)
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Attention in the lecture's steps, as pure functions: project, compare, divide, mask, softmax, mix, write.
+"""The lecture's steps as pure functions: project, compare, divide, mask, softmax, mix (weigh and sum), write.
 
 Shapes: B sequences, T query positions, S key positions, H heads, D features per head, C features of the
 residual stream. The steps accept any leading dimensions, so they work on one head or on all heads at once.

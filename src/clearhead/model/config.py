@@ -101,7 +101,7 @@ class Config:
             raise UserError(
                 f"width {self.d_model} is not a multiple of {self.n_head} heads: "
                 f"choose a width of {lower or self.n_head} "
-                f"or {lower + self.n_head}, or another number of heads",
+                f"or {lower + self.n_head}, or a different number of heads",
                 "width_uneven",
                 width=self.d_model,
                 heads=self.n_head,

@@ -1,4 +1,4 @@
-"""The KV cache: keys and values of past positions, kept so that a new token needs only its own row computed.
+"""The KV cache: keys and values of past positions, kept so that only a new token's row must be computed.
 
 Shapes: B sequences, H key-value heads, T new positions, S positions so far, D features per head.
 """

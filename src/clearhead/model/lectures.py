@@ -13,7 +13,7 @@ from clearhead.model.mask import causal_matrix
 
 
 def simplest_attention(x: Tensor) -> Tensor:
-    """Without projections: each position is a sum of the positions up to it, weighted by similarity. T D → T D."""
+    """Without projections: the vectors up to each position, summed with their similarities as weights. T D → T D."""
     T = x.shape[0]
     return mix(softmax(mask(compare(x, x), causal_matrix(T, T, x.device))), x)
 

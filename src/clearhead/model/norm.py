@@ -19,7 +19,7 @@ class Norm(nn.Module):
         self.shift = nn.Parameter(torch.zeros(width)) if config.norm == "layer" else None
 
     def forward(self, x: Tensor) -> Tensor:
-        # Under autocast x may be bfloat16; the mean of squares needs the parameter's precision.
+        # Under autocast, x may be bfloat16; the mean of squares needs the parameter's precision.
         x = x.to(self.gain.dtype)
         if self.shift is None:
             return F.rms_norm(x, x.shape[-1:], self.gain, self.epsilon)

@@ -4,7 +4,7 @@ Write order: tensors and state into a temporary folder, each flushed; a manifest
 last; then the folder is renamed and its parent flushed. An older checkpoint is deleted only after the new one
 has been read back. Nothing is pickled.
 
-In a sharded run every rank writes its shard to safetensors files, as PyTorch's distributed checkpoints do;
+In a sharded run, every rank writes its shard to safetensors files, as PyTorch's distributed checkpoints do;
 any number of ranks can read them.
 """
 
@@ -47,7 +47,7 @@ class Checkpoint:
 def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
     """Add a checkpoint to the folder, then delete the oldest. If this fails, the old ones stay.
 
-    `good` in its state is the step to return to if training diverges.
+    `good` in the checkpoint's state is the step to return to if training diverges.
     """
     with _staged(folder / _name(checkpoint.step)) as staged:
         write_tensors(staged / TENSORS, checkpoint.tensors)
@@ -99,7 +99,7 @@ def checkpoint_at(folder: Path, step: int) -> Path | None:
 
 
 def newest_step(folder: Path) -> int | None:
-    """The step of the newest checkpoint by its name, intact or not."""
+    """The step of the newest checkpoint, intact or not; None if there is none."""
     paths = _listed(folder)
     return int(paths[0].name.removeprefix("step-")) if paths else None
 
@@ -175,7 +175,7 @@ def _seal(staged: Path, checkpoint: Checkpoint) -> None:
 
 
 def _forget_oldest(folder: Path, step: int) -> None:
-    """Delete old checkpoints after this step's has been read back."""
+    """Delete old checkpoints once the one at this step has been read back."""
     final = folder / _name(step)
     if is_whole(final):
         listed = _listed(folder)

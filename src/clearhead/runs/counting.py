@@ -44,10 +44,10 @@ def count_text(
     report: Callable[[int, int], object] = lambda *_: None,
     text: PreparedText | None = None,
 ) -> CountedText:
-    """Train an n-gram model on these texts. `on_text` receives the prepared text; `report(done, total)` is
-    called after each order.
+    """Train an n-gram model on these texts.
 
-    If `text` is given, preparation is skipped.
+    `on_text` receives the prepared text; `report(done, total)` is called after each order. If `text` is given,
+    preparation is skipped.
     """
     began = time.perf_counter()
     text = text or prepare_text(texts, request, cache or home() / "tokens")

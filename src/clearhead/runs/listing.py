@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsIndex, overload
 
+import numpy as np
 from filelock import FileLock, Timeout
+from numpy.typing import NDArray
 
-from clearhead.errors import UserError
+from clearhead.errors import UserError, guess
 from clearhead.files import read_json
 from clearhead.formats.opening import list_snapshots
+from clearhead.networks import config_from_json
+from clearhead.runs.following import Follower
 from clearhead.runs.run_folder import METRICS, RUN, read_record
+from clearhead.summary_table import TableCell, html_table, text_table
+from clearhead.training.position_loss import bits_per_byte
 
 LAST = 2**16  # bytes at the end of the metrics that are searched for the last line
+CALL = "ch.train"  # the first word of the command of a run that was started from Python; its texts follow
+HEADINGS = ("run", "text", "tokenizer", "steps", "bits per byte", "state")
+CURVES = ("loss", "smoothed", "validation", "learning_rate", "gradient_norm")
+RUNS = "runs"  # where `clearhead train` saves runs
+MOST_SHOWN = 20  # runs of a list
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ListedRun:
-    """A run in its folder."""
+    """A run in its folder, as it was when it was listed."""
 
     folder: Path
     finished: bool
@@ -33,6 +47,156 @@ class ListedRun:
     texts: list[str]  # file names of the texts, if the command lists them
     snapshots: list[int]  # steps of the snapshots
     command: list[str]
+    text_sha256: str
+    tokenizer: str | None  # its kind and size; None in older runs
+    parameters: int
+    validation_tokens: int
+    validation_bytes: int | None  # None if the loss cannot be given in bits per byte
+
+    def __repr__(self) -> str:
+        about = [
+            self.text,
+            self.tokenizer,
+            f"{self.steps_done:,} of {self.steps_planned:,} steps",
+            self._loss,
+        ]
+        shown = ", ".join(each for each in (*about, self._state) if each)
+        return f"ListedRun({str(self.folder)!r}: {shown})"
+
+    def _repr_html_(self) -> str:
+        best = "" if self.best_validation_loss is None else f"{self.best_validation_loss:.4f} nats per token"
+        rows = [
+            *zip(HEADINGS[1:], self._row()[1:], strict=True),
+            ("kind", self.kind),
+            ("parameters", self.parameters),
+            ("tokens read", self.tokens),
+            ("lowest validation loss", best),
+        ]
+        return html_table((), rows, str(self.folder))
+
+    @property
+    def text(self) -> str | None:
+        """The names of its texts; None if unknown."""
+        return ", ".join(self.texts) or None
+
+    @cached_property
+    def metrics(self) -> dict[str, NDArray[Any]]:
+        """Its curves, one value per line of metrics.jsonl: step, tokens, loss, smoothed (the average loss over
+        about the last twenty steps), validation, learning_rate and gradient_norm.
+
+        Values that were not measured at a step, or not finite, are NaN.
+        """
+        follower = Follower(self.folder)
+        follower.look()
+        whole = {name: [getattr(each, name) for each in follower.steps] for name in ("step", "tokens")}
+        numbers = {name: [getattr(each, name) for each in follower.steps] for name in CURVES}
+        return {
+            **{name: np.array(values, dtype=np.int64) for name, values in whole.items()},
+            **{name: np.array(values, dtype=np.float64) for name, values in numbers.items()},
+        }
+
+    @property
+    def validation_loss(self) -> float | None:
+        """The newest validation loss, in nats per token; None if it was not measured yet."""
+        losses = self._validation_losses
+        return float(losses[-1]) if len(losses) else None
+
+    @property
+    def best_validation_loss(self) -> float | None:
+        """The lowest validation loss, in nats per token."""
+        losses = self._validation_losses
+        return float(losses.min()) if len(losses) else None
+
+    @property
+    def bits_per_byte(self) -> float | None:
+        """The newest validation loss in bits per byte, which can be compared across tokenizers."""
+        return self._in_bits(self.validation_loss)
+
+    @property
+    def best_bits_per_byte(self) -> float | None:
+        """The lowest validation loss in bits per byte."""
+        return self._in_bits(self.best_validation_loss)
+
+    @property
+    def _validation_losses(self) -> NDArray[np.float64]:
+        losses = self.metrics["validation"]
+        return losses[np.isfinite(losses)]
+
+    def _in_bits(self, loss: float | None) -> float | None:
+        if loss is None or not self.validation_bytes:
+            return None
+        return bits_per_byte(loss * self.validation_tokens, self.validation_bytes)
+
+    @property
+    def _loss(self) -> str:
+        """The newest validation loss with its unit."""
+        if self.bits_per_byte is not None:
+            return f"{self.bits_per_byte:.4f} bits per byte"
+        return "" if self.validation_loss is None else f"{self.validation_loss:.4f} nats per token"
+
+    @property
+    def _state(self) -> str:
+        return "finished" if self.finished else "running" if self.running else "unfinished"
+
+    def _row(self) -> list[TableCell]:
+        bits = self._loss if self.bits_per_byte is None else self.bits_per_byte
+        steps = f"{self.steps_done:,}/{self.steps_planned:,}"
+        return [str(self.folder), self.text, self.tokenizer, steps, bits, self._state]
+
+
+class ListedRuns(list[ListedRun]):
+    """Runs by number, or by the name of their folder: `ch.runs()["my"]`."""
+
+    def __init__(self, place: Path, runs: Iterable[ListedRun]) -> None:
+        super().__init__(runs)
+        self.place = place
+
+    @overload
+    def __getitem__(self, key: SupportsIndex | str) -> ListedRun: ...
+
+    @overload
+    def __getitem__(self, key: slice) -> list[ListedRun]: ...
+
+    def __getitem__(self, key: SupportsIndex | str | slice) -> ListedRun | list[ListedRun]:
+        if not isinstance(key, str):
+            return super().__getitem__(key)
+        for run in self:
+            if key in (run.folder.name, str(run.folder)):
+                return run
+        raise UserError(f"no run {key!r} in {self.place}{guess(key, [run.folder.name for run in self])}")
+
+    def __repr__(self) -> str:
+        return text_table(HEADINGS, self._rows()) + self._more if self else self._none
+
+    def _repr_html_(self) -> str:
+        return html_table(HEADINGS, self._rows(), self._more) if self else f"<p>{escape(self._none)}</p>"
+
+    def _rows(self) -> list[list[TableCell]]:
+        return [run._row() for run in self[:MOST_SHOWN]]
+
+    @property
+    def _more(self) -> str:
+        return f"\n… and {len(self) - MOST_SHOWN:,} more" if len(self) > MOST_SHOWN else ""
+
+    @property
+    def _none(self) -> str:
+        return f"no runs in {self.place}; start one: ch.train('my.txt', out='runs/my')"
+
+
+def list_runs(folder: str | Path = RUNS) -> ListedRuns:
+    """The runs in a folder, or the run that it is, with their settings, losses and curves.
+
+    A damaged run is skipped, with a warning.
+    """
+    place, found = Path(folder), []
+    if not place.is_dir() and place != Path(RUNS):
+        raise UserError(f"no such folder: {place}; name a run folder, or one that contains runs")
+    for each in find_runs([place]):
+        try:
+            found.append(describe_run(each))
+        except (UserError, OSError) as error:
+            warnings.warn(f"skipped: {error}", stacklevel=3)
+    return ListedRuns(place, found)
 
 
 def find_runs(places: Sequence[Path]) -> list[Path]:
@@ -45,11 +209,11 @@ def describe_run(folder: Path) -> ListedRun:
     """Describe a run from run.json and the last line of the metrics."""
     settings, last = read_json(folder / RUN), _last_record(folder / METRICS)
     try:
-        request = settings["request"]
-        kind = str(request.get("kind", "transformer"))
+        request, config = settings["request"], config_from_json(settings["plan"]["config"])
         command = [str(word) for word in settings["command"]]
         timed = [each["minutes"] for each in (*settings.get("earlier", []), request)]
         minutes = [each for each in timed if each is not None]
+        tokenizer = settings.get("tokenizer")
         return ListedRun(
             folder,
             finished=bool(settings["finished"]),
@@ -58,18 +222,23 @@ def describe_run(folder: Path) -> ListedRun:
             steps_done=int(last.get("step", 0)),
             tokens=int(last.get("tokens", 0)),
             minutes=float(sum(minutes)) if minutes else None,
-            kind=kind,
-            preset=str(request["preset"]) if kind == "transformer" else None,
+            kind=config.kind,
+            preset=str(request["preset"]) if config.kind == "transformer" else None,
             texts=list_texts(command),
             snapshots=list_snapshots(folder),
             command=command,
+            text_sha256=str(settings["text_sha256"]),
+            tokenizer=None if tokenizer is None else f"{tokenizer['kind']} {tokenizer['n_vocab']:,}",
+            parameters=config.n_parameter,
+            validation_tokens=int(settings["validation_tokens"]),
+            validation_bytes=settings.get("validation_bytes"),
         )
     except (AttributeError, KeyError, TypeError, ValueError):
         raise UserError(f"{folder / RUN} was written by another version, or is damaged") from None
 
 
 def planned_steps(settings: dict[str, Any], done: int) -> int:
-    """The number of steps of a run; for an unfinished timed run this is an estimate."""
+    """The number of steps of a run; for an unfinished timed run, this is an estimate."""
     if settings["finished"]:
         return done
     return max(done, int(settings["plan"]["recipe"]["steps"]))
@@ -96,7 +265,7 @@ def resume_command(command: Sequence[str], folder: Path) -> list[str] | None:
 
     They are those of the original command, with --resume and the current folder.
     """
-    if list(command[1:2]) != ["train"]:
+    if not _is_typed(command):
         return None
     words, given = [word for word in command[1:] if word != "--resume"], False
     for i, word in enumerate(words):
@@ -108,11 +277,18 @@ def resume_command(command: Sequence[str], folder: Path) -> list[str] | None:
 
 
 def list_texts(command: Sequence[str]) -> list[str]:
-    """The arguments between `train` and the first option."""
-    if list(command[1:2]) != ["train"]:
+    """The names of the arguments between `train` and the first option, or of the sources of `ch.train`."""
+    if list(command[:1]) == [CALL]:
+        return [Path(source).name for source in command[1:]]
+    if not _is_typed(command):
         return []
     options = [i for i, word in enumerate(command) if i > 1 and word.startswith("-")]
     return [Path(word).name for word in command[2 : min(options, default=len(command))]]
+
+
+def _is_typed(command: Sequence[str]) -> bool:
+    """Whether a run was started with `clearhead train`."""
+    return list(command[1:2]) == ["train"] and command[0] != CALL
 
 
 def _last_record(path: Path) -> dict[str, Any]:

@@ -16,7 +16,7 @@ MOST_VALIDATIONS = 10
 
 @dataclass(frozen=True)
 class Schedule:
-    """Steps and validations that fit into a time."""
+    """Steps and validations that fit into a given time."""
 
     steps: int
     validations: int
@@ -32,8 +32,9 @@ class Schedule:
         n_tokens: int,
         context: int,
     ) -> Schedule:
-        """Fit steps and validations into `seconds`. Each validation uses at least one window of `context` tokens,
-        and at most the `n_tokens` of the validation text.
+        """Fit steps and validations into `seconds`.
+
+        Each validation uses at least one window of `context` tokens, and at most the `n_tokens` of the validation text.
         """
         most = int(LARGEST_VALIDATION_SHARE * seconds / seconds_per_token_read)
         validated = min(n_tokens, max(context, most))

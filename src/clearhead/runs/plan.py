@@ -33,6 +33,10 @@ BEST_STEPS = 1200
 LEAST_BATCH, MOST_BATCH = 1024, 65536  # tokens
 MOST_PARAMETERS_PER_TOKEN = 10  # of the text; beyond this a model overfits
 
+# Sizes of a text in bytes, and the BPE vocabulary for a shorter one. Measured on 0.1 to 30 MB (docs/experiments.md).
+VOCABULARIES = ((100_000, 512), (300_000, 1024), (600_000, 2048))
+LARGEST_VOCABULARY = 4096
+
 # Maximum number of epochs, then dropout, weight decay and token noise. Measured at 32
 # epochs (see docs/experiments.md); the values for 8 to 16 are interpolated.
 REGULARIZATION = ((8, 0.0, 0.1, 0.0), (16, 0.1, 0.1, 0.02), (40, 0.2, 0.4, 0.05))
@@ -89,7 +93,7 @@ class Plan:
         if self.share < 1:
             words.append(
                 f"there is not enough time to tokenize the whole text: only 1/{1 / self.share:.0f} of it is "
-                "used, sampled from all of it; train for more minutes to use more"
+                "used, sampled throughout; train for more minutes to use more"
             )
         if epochs >= MOST_EPOCHS:
             start = (
@@ -147,12 +151,13 @@ def check_memory(
 
 
 def choose_tokenizer(request: TrainingRequest, n_bytes: int) -> tuple[str, int | None]:
-    """Bytes for a small text; otherwise BPE, with a vocabulary that grows with the text."""
+    """The tokenizer and vocabulary size: bytes for a small text, otherwise BPE with a size that grows with the text."""
     kind = request.tokenizer or ("byte" if request.vocab is None and n_bytes < 50_000 else "bpe")
     if kind != "bpe":
         return kind, request.vocab
-    sizes = ((300_000, 512), (3_000_000, 1024), (30_000_000, 2048))
-    return kind, request.vocab or next((size for least, size in sizes if n_bytes < least), 4096)
+    return kind, request.vocab or next(
+        (size for most, size in VOCABULARIES if n_bytes < most), LARGEST_VOCABULARY
+    )
 
 
 def make_plan(

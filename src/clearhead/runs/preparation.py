@@ -26,13 +26,13 @@ from clearhead.training.objective import count_targets
 LARGEST_VALIDATION = 200_000  # bytes at the end of the text, by default
 LARGEST_START_VALIDATION = 20_000  # for fine-tuning: evaluating a large model is slow
 
-# Bytes that a tokenizer is trained on, sampled from the whole text: 4 MB sampled this way work as well as the
+# Bytes that a tokenizer is trained on, sampled from the whole text: 4 MB sampled this way works as well as the
 # first 16 MB (see docs/experiments.md). A large vocabulary needs more, and a short time allows less.
 TOKENIZER_TEXT = 4_000_000
 TOKENIZER_TEXT_PER_TOKEN = 1_000
 TOKENIZER_TEXT_PER_SECOND = 2**16
 
-TOKENIZING_SHARE = 0.1  # of the time; a text that takes longer is used in part
+TOKENIZING_SHARE = 0.1  # of the time; if the whole text takes longer, only part of it is used
 COUNTED = 2**20  # tokens whose bytes are counted at a time
 LEAST_TEXT = 200_000  # bytes of text that are always used
 TRIED_TEXT, TRIED_PART = 2**18, 2**13  # bytes tokenized to measure the speed, and characters per part
@@ -59,7 +59,7 @@ def prepare_text(
     earlier: Mapping[str, Any] | None = None,
     held_out: HeldOut | None = None,
 ) -> PreparedText:
-    """Prepare the text. `tokenizer` and `share` are given when a run is resumed or a model fine-tuned.
+    """Prepare the text. `tokenizer` and `share` are given when a run is resumed or a model is fine-tuned.
 
     `earlier` describes the training of the model to fine-tune: the same text is split in the same place, so that
     what was held out then is held out again. `held_out` is what was held out of a text that has changed since.
@@ -172,7 +172,9 @@ def _split(
         raise UserError(message, "validation_empty")
     for part, what in ((training, "to train on"), (validation, "for validation")):
         if not holds_targets(part):
-            raise UserError(f"no reply is left {what}: provide more conversations, or another `validation`")
+            raise UserError(
+                f"no reply is left {what}: provide more conversations, or a different `validation`"
+            )
     return training, validation
 
 

@@ -69,11 +69,10 @@ class Reports:
 
 
 class TensorBoard:
-    """One event per step. A run that is resumed or returns to an earlier step starts a new file, which hides
-    repeated steps.
+    """One event per step.
 
-    Events are written directly: torch's SummaryWriter writes in a thread, which dies with a traceback when the
-    disk is full.
+    A run that is resumed or returns to an earlier step starts a new file, which hides repeated steps. Events are
+    written directly: torch's SummaryWriter writes in a thread, which dies with a traceback when the disk is full.
     """
 
     name = "TensorBoard"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypedDict
 
 from clearhead.classics.ngram_config import check_order
 from clearhead.errors import UserError, guess
@@ -35,6 +35,38 @@ OF_LEARNERS = (
     *("minutes", "steps", "blocks", "width", "context", "batch", "accumulation", "dropout"),
     *("recipe", "optimizer", "learning_rate", "compiled", "deterministic"),
 )
+
+
+class TrainingSettings(TypedDict, total=False):
+    """The settings of `TrainingRequest` as keyword arguments, for editors and type checkers."""
+
+    minutes: float | None
+    steps: int | None
+    start: str | None
+    lora: int | None
+    kind: str
+    order: int | None
+    preset: str
+    bidirectional: bool
+    blocks: int | None
+    heads: int | None
+    kv_heads: int | None
+    width: int | None
+    context: int | None
+    tokenizer: str | None
+    vocab: int | None
+    batch: int | None
+    accumulation: int
+    dropout: float | None
+    recipe: str
+    optimizer: str | None
+    learning_rate: float | None
+    validation: float | str | Path | Sequence[str | Path] | None
+    seed: int
+    sharded: bool
+    compiled: bool | None
+    deterministic: bool
+    device: str | None
 
 
 @dataclass(frozen=True)
@@ -72,7 +104,7 @@ class TrainingRequest:
     device: str | None = None
 
     @classmethod
-    def of(cls, settings: dict[str, Any]) -> Self:
+    def of(cls, settings: Mapping[str, Any]) -> Self:
         """The request with these settings; an unknown one raises an error that suggests the closest."""
         known = [field.name for field in fields(cls)]
         for name in settings:

@@ -40,7 +40,7 @@ from clearhead.text.tokenizer import Tokenizer
 from clearhead.training.objective import evaluate
 from clearhead.training.trainer import DIVERGED, StepRecord, Trainer
 
-# In a timed run the number of steps is recomputed from their measured duration: first after the first share of
+# In a timed run, the number of steps is recomputed from their measured duration: first after the first share of
 # them, then whenever the second share of the remaining steps is done.
 FIRST_REPLAN, REPLAN = 0.02, 0.2
 LEAST_RISE = 0.02  # increase of the validation loss, in nats, worth a warning
@@ -146,7 +146,7 @@ class Run:
         validated = text.validation.part(0, plan.validated)
         # A small sample of conversations may contain no reply.
         self.validation = validated if holds_targets(validated) else text.validation
-        # In one document the end token is not followed by anything often enough to be learned.
+        # In a single document, the end token is too rare for the model to learn what follows it.
         single = start is None and self.plan.config.causal and not self.tokens.are_documents
         self.opening_ids = find_opening(self.tokens, self.tokenizer) if single else None
         self.planned = self.seconds
@@ -372,7 +372,7 @@ class Run:
         """Warnings at the end of the run; `best` is where the model with the lowest loss is saved."""
         if not self.losses or self.losses[-1] <= min(self.losses) + LEAST_RISE:
             return []
-        kept = f"; the best one is saved in {best}" if best is not None else ""
+        kept = f"; the best model is saved in {best}" if best is not None else ""
         if self.losses.index(min(self.losses)) < self.losses_before:
             return [
                 f"the validation loss is {self.losses[-1]:.4f}, above the {min(self.losses):.4f} before the run was "
@@ -398,8 +398,9 @@ class Run:
         return self.losses[-1] if known else None
 
     def _passes_mark(self, step: int) -> bool:
-        """Whether a validation is due. Marks are evenly spaced, the last one at the end; each is passed only
-        once, even though replanning moves them.
+        """Whether a validation is due.
+
+        Marks are evenly spaced, the last one at the end; each is passed only once, even though replanning moves them.
         """
         before, self.marks = self.marks, max(self.marks, self._marks(step))
         return self.marks > before or step >= self.trainer.recipe.steps
@@ -424,7 +425,7 @@ class Run:
 
 
 def save_somewhere(model: LanguageModel, folder: Path) -> tuple[Path, UserError | None]:
-    """Save the model, or, if that fails, save it to a temporary folder so that it is not lost."""
+    """Save the model, to a temporary folder if that fails; return the folder used, and the error if there was one."""
     try:
         model.save(folder, overwrite=True)
     except UserError as error:

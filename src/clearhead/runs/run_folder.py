@@ -53,7 +53,7 @@ from clearhead.text.tokenizer import Tokenizer
 
 RUN, METRICS, CHECKPOINTS, BEST = "run.json", "metrics.jsonl", "checkpoints", "best"
 FORMAT = 1
-LOOKED_AT = 0.3  # seconds to wait for the lock, since listing runs briefly takes it to test it
+LOOKED_AT = 0.3  # seconds to wait for the lock, which listing runs takes briefly to test it
 TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
 PACKAGES = ("clearhead", "torch", "numpy", "tokenizers", "safetensors")
 
@@ -85,7 +85,7 @@ class RunFolder:
     def close(self) -> None:
         if not self.held:
             return
-        # Delete it before releasing: otherwise another process could lock it in between and lose its lock file.
+        # Delete the file before releasing the lock: otherwise another process could lock it in between and lose it.
         with suppress(PermissionError):  # Windows cannot delete open files
             (self.path / ".lock").unlink(missing_ok=True)
         self.lock.release()
@@ -115,9 +115,7 @@ class RunFolder:
         return settings
 
     def begin(self, run: Run, command: Sequence[str]) -> None:
-        """Write the description of the run before its first step; run.json first, which marks the folder as a
-        run.
-        """
+        """Write the description of the run before its first step, starting with run.json, which marks the folder."""
         with disk_errors(self.path, "the run was not started"):
             self.describe(run, command, finished=False)
             self.save_text(run)
@@ -133,7 +131,7 @@ class RunFolder:
         return all((self.path / name).exists() for name in TOKENIZER)
 
     def tokenizer(self) -> Tokenizer | None:
-        """None if the run was interrupted before saving it: the same text yields the same tokenizer."""
+        """The saved tokenizer; None if the run was interrupted before saving it: the text yields the same one again."""
         return Tokenizer.load(self.path) if self._has_tokenizer() else None
 
     def find_held_out(self, tokenizer: Tokenizer | None, group: ProcessGroup) -> HeldOut | None:
@@ -191,8 +189,9 @@ class RunFolder:
         return read_checkpoint(path)
 
     def save_checkpoint(self, run: Run, finished: bool = False) -> None:
-        """Save a checkpoint, with the step of the good state and the length to which resuming truncates the
-        metrics. That of a finished run has no times, so that identical runs have identical files.
+        """Save a checkpoint, with the step of the good state and the size to which resuming truncates the metrics.
+
+        That of a finished run has no times, so that identical runs have identical files.
         """
         metrics_bytes = run.group.run_on_main(self._settle_metrics)
         state = {**run.state(), "good": run.good.step, "metrics_bytes": metrics_bytes}
@@ -222,12 +221,11 @@ class RunFolder:
 
     def add_metrics(self, progress: Progress) -> None:
         """Append a line; if that fails, keep it and write it with the next one."""
-        sample = {} if progress.sample is None else {"sample": progress.sample}
-        self.unwritten.append(json.dumps({**progress.metrics(), **sample}) + "\n")
+        self.unwritten.append(json.dumps(make_record(progress)) + "\n")
         lines = "".join(self.unwritten).encode()
         with (self.path / METRICS).open("ab", buffering=0) as file:
             before = file.tell()
-            # On a full disk, only a part may be written, which only the returned length shows.
+            # On a full disk, the write may be partial; the returned length shows it.
             if file.write(lines) != len(lines):
                 file.truncate(before)
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -249,6 +247,12 @@ class RunFolder:
             return
         with disk_errors(self.path, "the run was not resumed"), path.open("r+b") as file:
             file.truncate(file.read(size).rfind(b"\n") + 1)
+
+
+def make_record(progress: Progress) -> dict[str, Any]:
+    """The record of a step: its line of metrics."""
+    sample = {} if progress.sample is None else {"sample": progress.sample}
+    return {**progress.metrics(), **sample}
 
 
 def read_record(line: str | bytes) -> dict[str, Any] | None:
@@ -296,7 +300,7 @@ def request_to_json(request: TrainingRequest) -> dict[str, Any]:
 
 
 def _version(package: str) -> str | None:
-    """None for clearhead itself when run from the sources."""
+    """The version of a package; None for clearhead itself when it is run from a source tree."""
     try:
         return version(package)
     except PackageNotFoundError:

@@ -63,9 +63,10 @@ class SavedRun:
         extend: bool = False,
         **keeping: Any,
     ) -> SavedRun | None:
-        """Start or resume a run. If it is finished, None, or with `extend` the run with the requested time added.
+        """Start or resume a run; return None if it is already finished.
 
-        `began` is the start of the clock, as in `Run`; a resumed run keeps its own.
+        With `extend`, a finished run is extended by the requested minutes or steps, if there are any. `began` is
+        the start of the clock, as in `Run`; a resumed run keeps its own.
         """
         _check_keeping(**keeping)
         group = group or ProcessGroup()
@@ -113,7 +114,7 @@ class SavedRun:
         return self
 
     def __exit__(self, error: object, *_: object) -> None:
-        stepped = self.run.trainer.step or self.run.retreats  # it may have returned to the very beginning
+        stepped = self.run.trainer.step or self.run.retreats  # the run may have gone back to step 0
         try:
             self.run.notes += self.reports.close(failed=error is not None)
         finally:
@@ -169,8 +170,9 @@ class SavedRun:
         self._try("a checkpoint", lambda: self.folder.save_checkpoint(self.run))
 
     def finish(self) -> None:
-        """The run is finished and its model saved: keep the last state, to extend it from, and delete what was needed
-        only for resuming.
+        """Mark the run as finished after its model is saved, and delete what was needed only for resuming.
+
+        The last state is kept, to extend the run from.
         """
         self._try(LAST_STATE, lambda: self.folder.save_checkpoint(self.run, True))
         if not self.run.group.is_main:
@@ -305,4 +307,4 @@ def _check_same(path: Path, before: dict[str, Any], now: dict[str, Any]) -> None
     changed = [name for name in now if before.get(name) != now[name]]
     if changed:
         shown = ", ".join(f"`{name}` was {before.get(name)!r} and is {now[name]!r}" for name in changed)
-        raise UserError(f"the run in {path} was started with other settings ({shown}): resume with those")
+        raise UserError(f"the run in {path} was started with different settings ({shown}): resume with those")

@@ -34,8 +34,8 @@ LADDER: tuple[Size, ...] = (
 )
 DEFAULT_SIZE: Size = (4, 128, 4)
 
-# With an embedding this small compared to the blocks, an untied embedding and unembedding
-# learn more in the same number of steps (see docs/experiments.md).
+# With an embedding this small compared to the blocks, a model whose embedding and unembedding are untied
+# learns more in the same number of steps (see docs/experiments.md).
 SMALL_TABLE = 0.1
 
 # For recurrent networks, which have no heads.
@@ -111,7 +111,7 @@ def _config(request: TrainingRequest, tokens: Tokens, n_vocab: int, size: Size) 
 
 
 def _heads(width: int) -> int:
-    """Heads of 32 features, or of 64 in a wide model, if that divides the width."""
+    """The number of heads of 32 features, or of 64 in a wide model; 1 if that does not divide the width."""
     size = 32 if width < 384 else 64
     return width // size if width % size == 0 else 1
 

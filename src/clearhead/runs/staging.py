@@ -1,4 +1,4 @@
-"""Crash-safe replacement of folders: at every moment the old or the new one is complete.
+"""Crash-safe replacement of folders: at every moment, the old or the new one is complete.
 
 The new folder is written beside the old one as `.name.new`, the old one is moved to `.name.old`, the new one is
 renamed, and the old one is deleted. A process killed in between leaves them behind; `recover` cleans up.

@@ -64,7 +64,7 @@ def open_start(request: TrainingRequest) -> Start | None:
         )
     if isinstance(saved.network, NGram):
         raise UserError(
-            f"{request.start} is an n-gram model, which cannot be fine-tuned: choose another for `start`"
+            f"{request.start} is an n-gram model, which cannot be fine-tuned: choose another model for `start`"
         )
     if request.lora is not None or request.sharded:
         need_transformer(saved.network.config, "`sharded`" if request.sharded else "`lora`")
@@ -108,7 +108,7 @@ def plan_start(
         _check_memory(request, config, context, recipe, device)
         return Plan(config, recipe, min(steps, 5), None, context)
     began = time.perf_counter()
-    # The weights of the start model must not change.
+    # The weights of the base model must not change.
     network = prepare(deepcopy(network), config, request.lora).to(device)
     rows, learning, reading = measure_start(request, network, context, tokens, left)
     left -= time.perf_counter() - began
@@ -169,7 +169,7 @@ def _rows(batch_tokens: float, context: int) -> int:
 def _recipe(
     request: TrainingRequest, config: LearnerConfig, steps: int, rows: int, device: torch.device
 ) -> Recipe:
-    """A low learning rate, and no weight decay, which would pull pretrained weights toward zero."""
+    """The recipe: a low learning rate, and no weight decay, which would pull pretrained weights toward zero."""
     few = LORA_RATE_FOR_FEW_STEPS
     recipe = Recipe(
         steps=steps,

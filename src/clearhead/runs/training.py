@@ -5,25 +5,29 @@ The server runs `clearhead train` in a separate process.
 
 from __future__ import annotations
 
+import inspect
 import sys
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, Unpack
 
-from clearhead.errors import UserError
+from clearhead.errors import OwnError, UserError
 from clearhead.formats.folder import check_free, check_space
 from clearhead.formats.opening import name_of
 from clearhead.language_model import LanguageModel, load
 from clearhead.model.transformer import Transformer
 from clearhead.runs.counting import CountedText, count_text
+from clearhead.runs.listing import CALL
 from clearhead.runs.loss_curve import draw_losses
 from clearhead.runs.observer import Observer
+from clearhead.runs.progress_line import ProgressLine, find_display
 from clearhead.runs.reports import Reports
-from clearhead.runs.request import TrainingRequest
+from clearhead.runs.request import TrainingRequest, TrainingSettings
 from clearhead.runs.run import Progress, Run, save_somewhere, with_time
-from clearhead.runs.run_folder import BEST, is_run
+from clearhead.runs.run_folder import BEST, is_run, make_record
 from clearhead.runs.saved_run import SavedRun
 from clearhead.runtime.device import pick_device
 from clearhead.runtime.process_group import ProcessGroup
@@ -32,6 +36,8 @@ from clearhead.text.sources import show
 from clearhead.training.lora import merge
 
 PACKAGE = str(Path(__file__).parents[1])
+Callback = Callable[[dict[str, Any]], object]  # receives the record of each step
+FunctionT = TypeVar("FunctionT", bound=Callable[..., object])
 
 
 @dataclass(frozen=True)
@@ -66,10 +72,10 @@ def train_network(
     reports: Reports | None = None,
     **options: Any,
 ) -> Outcome | None:
-    """Start or resume the run in a folder, train and save it. None if it is already finished, unless the option
-    `extend` adds the requested time to it.
+    """Start or resume the run in a folder, train and save it. Return None if it is already finished.
 
-    Without a folder, train a new run and save nothing.
+    With the option `extend`, a finished run is extended by the requested minutes or steps, if there are any. Without a
+    folder, train a new run and save nothing.
     """
     group = group or ProcessGroup()
     reports = reports or Reports()
@@ -158,6 +164,23 @@ def train_ngram(
     return CountingOutcome(counted, *save_somewhere(counted.model, folder))
 
 
+def _shows_settings(function: FunctionT) -> FunctionT:
+    """Show each setting in the signature, with its type and default, in place of `**settings`."""
+    own = inspect.signature(function)
+    settings = [
+        inspect.Parameter(
+            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=field.type
+        )
+        for field in fields(TrainingRequest)
+        if field.name in TrainingSettings.__annotations__
+    ]
+    sources, out, *rest = list(own.parameters.values())[:-1]
+    shown = own.replace(parameters=[sources, out, *settings, *rest])
+    function.__signature__ = shown  # type: ignore[attr-defined]
+    return function
+
+
+@_shows_settings
 def train(
     sources: str | Path | Sequence[str | Path],
     out: str | Path | None = None,
@@ -167,16 +190,30 @@ def train(
     snapshots: int = 0,
     tensorboard: bool = False,
     wandb: str | None = None,
-    **settings: Any,
+    progress: bool = True,
+    callbacks: Callback | Sequence[Callback] = (),
+    **settings: Unpack[TrainingSettings],
 ) -> LanguageModel:
-    """Train a model on your text: a file, a folder, a glob pattern, or several. With `out`, save the run
-    there.
+    """Train a model on your text: a file, a folder, a glob pattern, or several.
 
-    `resume` continues the run in that folder; a finished one is extended by the given `minutes` or `steps`, with the
-    text as it is now. `tensorboard`, and `wandb` with a project name, log every step.
-    Other settings are the fields of `TrainingRequest`: minutes or steps, kind of network, preset, blocks,
-    heads, width, context, tokenizer, … With `start`, fine-tune that model: all its weights or, with `lora`,
-    adapters of that rank, merged at the end. Notes (for example, that the text is short) are issued as warnings.
+    Train for a number of `minutes` or `steps`; default: 3 minutes. What you leave out is chosen to fit: the size
+    (`blocks`, `heads`, `kv_heads`, `width`, `context`), the `tokenizer` (bpe, byte, char or word) and its
+    `vocab`, the `batch`, `dropout`, `optimizer` (muon or adamw) and `learning_rate`. `preset` is lecture, gpt2
+    or modern; `kind` is transformer, elman, gru, lstm or ngram (of this `order`). `bidirectional` trains a masked
+    language model. `validation` is a fraction of the text to hold out, or separate files.
+
+    With `start`, fine-tune that model: all its weights or, with `lora`, adapters of that rank, merged at the end.
+
+    With `out`, save the run in that folder; `resume` continues the run there, and extends a finished one by the
+    given `minutes` or `steps`, with the text as it is now. `snapshots` saves this many snapshots of the model,
+    and `checkpoint_every` is the number of steps between checkpoints. `tensorboard`, and `wandb` with a project
+    name, log every step.
+
+    A terminal or a notebook shows a line of progress, unless `progress` is false. `callbacks` is a function, or
+    several, called after each step with its record, a dict as in metrics.jsonl: step, loss, gradient_norm,
+    learning_rate, tokens, and at some steps validation and sample. If one raises an exception, the run stops and
+    is saved as far as it got, and `train` raises the exception. Notes (for example, that the text is short) are
+    issued as warnings.
     """
     if not isinstance(sources, str | Path | Sequence):
         raise UserError(
@@ -185,6 +222,7 @@ def train(
     request = TrainingRequest.of(settings)
     given = [sources] if isinstance(sources, str | Path) else sources
     folder = None if out is None else Path(out)
+    called = _list_callbacks(callbacks, request)
     group = ProcessGroup.join(pick_device(request.device))
     options: dict[str, Any] = {
         "resume": resume,
@@ -194,22 +232,41 @@ def train(
         "checkpoint_every": checkpoint_every,
         "snapshots": snapshots,
     }
+    display = find_display() if progress and group.is_main else None
+    observer = _CallObserver(None if display is None else ProgressLine(display), called)
     learn = train_ngram if request.kind == "ngram" else train_network
-    outcome = learn(folder, lambda: list(documents(given)), request, _Warner(), **options)
+    if folder is not None and learn is train_network:
+        options["command"] = [CALL, *map(str, given)]
+    outcome = learn(folder, lambda: list(documents(given)), request, observer, **options)
     if outcome is None:
         assert folder is not None
         return load(folder, request.device)
+    if isinstance(outcome, Outcome):
+        group.barrier()
+        observer.raise_failure(outcome)
     if outcome.error is not None:
         raise UserError(f"{outcome.error}; the model was saved to {outcome.folder}")
     if isinstance(outcome, CountingOutcome):
         return outcome.counted.model
-    group.barrier()
     _warn(outcome.run.notes + outcome.summary)
     return _merged(outcome.model)
 
 
-class _Warner(Observer):
-    """Issues the notes of a run as warnings."""
+def _list_callbacks(given: Callback | Sequence[Callback], request: TrainingRequest) -> list[Callback]:
+    callbacks = [given] if callable(given) else given
+    if not isinstance(callbacks, Sequence) or not all(callable(each) for each in callbacks):
+        raise UserError(f"callbacks = {given!r}: expected a function that takes a dict, or a list of them")
+    if callbacks and request.kind == "ngram":
+        raise UserError("an n-gram model is trained without steps: omit `callbacks`")
+    return list(callbacks)
+
+
+class _CallObserver(Observer):
+    """The observer of a call of `train`: shows progress, calls the callbacks, and issues notes as warnings."""
+
+    def __init__(self, line: ProgressLine | None, callbacks: Sequence[Callback]) -> None:
+        self.line, self.callbacks = line, callbacks
+        self.failure: BaseException | None = None  # raised by a callback
 
     def noted(self, message: str) -> None:
         _warn([message])
@@ -218,9 +275,43 @@ class _Warner(Observer):
         _warn(run.plan.warnings(len(run.tokens), run.request.start is not None) + run.notes)
         run.notes.clear()
 
-    def stepped(self, run: Run, progress: Progress) -> bool:  # noqa: ARG002
+    @contextmanager
+    def training(self) -> Iterator[None]:
+        try:
+            yield
+        finally:
+            self.saving()
+
+    def stepped(self, run: Run, progress: Progress) -> bool:
+        if self.line is not None and run.notes:
+            self.line.clear()
         _warn(run.notes)
-        return True
+        if self.line is not None:
+            self.line.step(progress, run.request.minutes)
+        if run.group.is_main:
+            self._call(progress)
+        return not run.group.any(self.failure is not None)
+
+    def _call(self, progress: Progress) -> None:
+        try:
+            for callback in self.callbacks:
+                callback(make_record(progress))
+        except BaseException as error:  # also an interrupt, after which the run is saved too
+            self.failure = error
+
+    def saving(self) -> None:
+        if self.line is not None:
+            self.line.close()
+
+    def raise_failure(self, outcome: Outcome) -> None:
+        """Raise the exception of a callback, on all ranks."""
+        if outcome.finished:
+            return
+        if self.failure is None:
+            raise OwnError("a callback of rank 0 raised an exception: the run was stopped")
+        where = "" if outcome.folder is None else f"; what it learned is saved in {outcome.folder}"
+        self.failure.add_note(f"training stopped after step {outcome.run.trainer.step}{where}")
+        raise self.failure
 
 
 def _merged(model: LanguageModel) -> LanguageModel:

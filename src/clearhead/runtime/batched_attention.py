@@ -64,7 +64,7 @@ def find_spans(
     """The rows of a step, one token each, in as few spans as possible; `window` limits local blocks.
 
     With `all_rows`, every span covers all rows, so that kernel shapes do not depend on the lengths of other
-    sequences. `like` gives device and dtype.
+    sequences. `like` gives the device and dtype.
     """
     lengths = [padded_length(position + 1) for position in positions]
     current = torch.tensor(positions, device=like.device)[:, None]

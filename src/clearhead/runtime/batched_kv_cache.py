@@ -19,8 +19,8 @@ LENGTH_STEP = 64  # positions
 def padded_length(length: int) -> int:
     """The number of positions that the last token of a sequence attends over, including masked ones past its end.
 
-    Rounded up so that many sequences share one kernel call, and derived from the sequence's own length alone
-    so that its results do not depend on the rest of the batch.
+    The number is rounded up so that many sequences share one kernel call. It depends on the sequence's own length
+    alone, so that the results do not depend on the rest of the batch.
     """
     return -(-length // LENGTH_STEP) * LENGTH_STEP
 
@@ -43,8 +43,8 @@ class BatchedBlock:
 class BatchedKVCache:
     """Storage for many sequences at once, one per slot. It grows with the longest sequence.
 
-    Between a sequence's end and its padded length the data is zero: masked positions have weight 0, but 0 ·
-    NaN would be NaN. Beyond that the data is arbitrary.
+    Between a sequence's end and its padded length, the data is zero: masked positions have weight 0, but 0 ·
+    NaN would be NaN. Beyond that, the data is arbitrary.
     """
 
     def __init__(

@@ -72,7 +72,7 @@ def has_fast_bfloat16(device: torch.device) -> bool:
 def make_deterministic(device: torch.device) -> None:
     """Make CUDA deterministic, at some cost in speed; the CPU always is.
 
-    In a training step this concerns the atomic sums in the backward pass of fused attention, and matrix
+    In a training step, this concerns the atomic sums in the backward pass of fused attention, and matrix
     products. Operations without a deterministic version raise an error.
     """
     if device.type != "cuda":

@@ -35,7 +35,7 @@ class ProcessGroup:
 
     @classmethod
     def join(cls, device: torch.device) -> ProcessGroup:
-        """Join the processes that torchrun started; without torchrun, a group of one."""
+        """Join the processes that torchrun started; without torchrun, return a group of one."""
         world_size = int(os.environ.get("WORLD_SIZE", "1"))
         if world_size == 1:
             return cls()
@@ -130,7 +130,7 @@ class ProcessGroup:
             accumulated = f" in {parts} parts" if parts > 1 else ""
             raise UserError(
                 f"a batch of {rows} cannot be divided equally among {self.world_size} processes{accumulated}: choose "
-                "another `batch` or another number of processes"
+                "a different `batch` or number of processes"
             )
 
     def wrap(self, network: nn.Module, sharded: bool) -> nn.Module:

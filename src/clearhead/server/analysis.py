@@ -76,7 +76,7 @@ def effects(body: api.EffectsRequest, query: Query) -> api.EffectsResponse:
 
 
 def attribute(body: api.AttributeRequest, query: Query) -> api.AttributeResponse:
-    """Return each component's contribution to a token's logit or to the difference of two, or to a part of it."""
+    """Return each component's contribution to a token's logit, to the difference of two, or to a part of either."""
     trace = query.trace(body)
     token, position = trace.token_id(body.token), trace.check_position(body.position)
     against = None if body.against is None else trace.token_id(body.against)

@@ -1,6 +1,6 @@
 """Authentication of every request: its Host and Origin must be this server's, and its token must be valid.
 
-The URL printed at startup carries the token (…/?token=…). It sets a cookie and redirects to the same URL
+The URL printed at startup carries the token (…/?token=…). Opening it sets a cookie and redirects to the same URL
 without the token. Programs send the header `Authorization: Bearer …` instead.
 """
 
@@ -147,7 +147,7 @@ class AuthenticationMiddleware:
 
     def _redirect(self, scope: Scope, query: dict[str, list[str]]) -> Response:
         """Set the cookie and redirect to the same URL without the token."""
-        # A leading // or \ would make the browser read the path as another host.
+        # A leading // or \ would make the browser interpret the path as a host.
         path = "/" + quote(scope["path"].lstrip("/\\"))
         rest = urlencode(query, doseq=True)
         response = RedirectResponse(path + (f"?{rest}" if rest else ""), status_code=303)

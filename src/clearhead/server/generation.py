@@ -85,7 +85,7 @@ class GenerationJob:
             handle.cancel()
 
     async def events(self) -> AsyncIterator[tuple[int, Event]]:
-        """Yield the number of a choice and its next event, until all choices are finished."""
+        """Yield the index of a choice and its next event, until all choices are finished."""
         unfinished = set(range(len(self.choices)))
         while unfinished:
             number, event = await self._events.get()

@@ -18,7 +18,7 @@ from clearhead.server.model_registry import ModelRegistry
 from clearhead.server.responses import MODEL_ERRORS
 
 # Large models are scored on fewer texts, each of which takes as long as 1.5 forward passes. With a third of
-# the stories SmolLM2's heads rank in nearly the same order, and no score changes by more than 0.07.
+# the stories, SmolLM2's heads rank in nearly the same order, and no score changes by more than 0.07.
 LARGE = 50_000_000  # parameters
 FEWER = 3
 
@@ -31,7 +31,7 @@ class HeadScoreCache:
         self._lock = asyncio.Lock()
 
     async def get(self, model: LanguageModel) -> HeadScores:
-        """Return the scores. A client that disconnects does not stop the work: the next one may need it."""
+        """Return the scores. A client that disconnects does not stop the work: the next client may need it."""
         task = self._tasks.get(model)
         if task is None or (task.done() and (task.cancelled() or task.exception() is not None)):
             task = self._tasks[model] = asyncio.create_task(self._score(model))

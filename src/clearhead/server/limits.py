@@ -28,7 +28,7 @@ class LimitsMiddleware:
     """Read the whole body before the application runs, and reject requests that exceed a limit."""
 
     def __init__(self, app: ASGIApp, limits: Limits, large: Container[str] = ()) -> None:
-        """`large` are the paths that accept a body of `max_text` bytes."""
+        """`large` contains the paths that accept a body of up to `max_text` bytes."""
         self.app, self.limits, self.large = app, limits, large
         self.running = 0
         self._large_lock = asyncio.Lock()

@@ -67,7 +67,7 @@ def slice_response(request: Request, part: TensorSlice, read: Callable[[], Tenso
 
 
 def matrices_response(tensors: Sequence[Tensor]) -> Response:
-    """Return the tensors concatenated, with their shapes in the header X-Shape."""
+    """Return the concatenated tensors, with their shapes in the X-Shape header."""
     arrays = [
         tensor.detach().float().cpu().contiguous().numpy().astype("<f4", copy=False) for tensor in tensors
     ]

@@ -1,4 +1,4 @@
-"""The routes for what the page shows of a model first: texts to try, and the text and head to start with."""
+"""The routes for what the page first shows about a model: texts to try, and the text and head to start with."""
 
 from __future__ import annotations
 

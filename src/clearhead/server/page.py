@@ -27,7 +27,7 @@ MEDIA_TYPES = {
 
 
 def make_router(registry: ModelRegistry, folder: Path = SITE) -> APIRouter:
-    """Add a route for each file, so that no part of a request is ever used as a path."""
+    """Return a router with a route for each file, so that no part of a request is ever used as a path."""
     router = APIRouter(include_in_schema=False)
     if not has_site(folder):
         content = START_PAGE.format(models=html.escape(registry.loaded_names()))

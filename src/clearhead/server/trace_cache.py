@@ -69,7 +69,7 @@ class TraceCache:
     def trace(self, body: inspection.TextRequest, cancelled: threading.Event) -> Trace:
         """Return the trace of a text with its edits, from the cache if possible.
 
-        Otherwise the model runs once for the text, once for each text that an edit patches from, and once for all
+        Otherwise, the model runs once for the text, once for each text that an edit patches from, and once for all
         edits.
         """
         model = self.registry.model(body.model)

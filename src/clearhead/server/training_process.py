@@ -45,7 +45,7 @@ class TrainingProcess:
     stopping: bool = False
 
     def stop(self) -> None:
-        """Interrupt it as Ctrl-C does: it saves a checkpoint and exits."""
+        """Interrupt the process as Ctrl-C does: it saves a checkpoint and exits."""
         self.stopping = True
         if self.process.returncode is None:
             self.process.send_signal(signal.SIGTERM if sys.platform == "win32" else signal.SIGINT)

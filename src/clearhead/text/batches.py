@@ -55,8 +55,8 @@ class Batches:
     """Every window of the text once per epoch, in random order: a pure function of seed and step.
 
     A window is T + 1 tokens; its last token is the first of the next window. Each epoch starts at its own
-    random offset below T, so that over the epochs every token is seen at every position. A window without any
-    target is replaced by the next one that has some. In a text of several documents, each window tells which of
+    random offset below T, so that over the epochs, every token is seen at every position. A window without any
+    target is replaced by the next one that has some. In a text of several documents, each window records which of
     its tokens belong together.
     """
 
@@ -83,7 +83,7 @@ class Batches:
 
     @property
     def windows(self) -> int:
-        """The number of windows in an epoch, whatever its offset."""
+        """The number of windows in an epoch, which does not depend on its offset."""
         return (len(self.tokens) - self.n_context) // self.n_context
 
     def at(self, step: int, rank: int = 0, world_size: int = 1) -> Batch:
@@ -115,7 +115,7 @@ class Batches:
     def _documents(self, start: int) -> NDArray[np.int64]:
         """The number of each token's document within the window that starts here.
 
-        The end token between two documents starts the second. To a bidirectional model, it ends the first.
+        The end token between two documents starts the second. For a bidirectional model, it ends the first.
         """
         starts = self.tokens.document_starts(start, start + self.n_context)
         if self.blanks is not None:
@@ -134,7 +134,7 @@ class Batches:
 
 
 def blank_generator(seed: int, number: int) -> np.random.Generator:
-    """The generator of a step's or window's masked tokens; the 1 separates it from that of the epoch's order."""
+    """The random generator for the masked tokens of a step or window; the 1 separates it from the one that shuffles."""
     return np.random.Generator(np.random.PCG64([seed, number, 1]))
 
 

@@ -170,7 +170,7 @@ def _ask(template: str, values: list[dict[str, Any]], mark: str = "") -> list[di
     """An answer for each set of values, in order. If one of them ends the process, its answer is the last."""
     request = {"template": template, "values": values, "mark": mark}
     answers: list[dict[str, str]] = []
-    wait = LONGEST_WAIT + len(values) - 1  # the limit on CPU time is less than a second each
+    wait = LONGEST_WAIT + len(values) - 1  # the limit on CPU time is less than a second per rendering
     # Some systems map a file of all locales into memory, which would count against the limit.
     surroundings = {
         **os.environ,

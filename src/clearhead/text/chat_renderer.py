@@ -51,7 +51,7 @@ class Generation(Extension):
 class PlainNamespace(Namespace):
     """A namespace without names like `__html__`, which Python would call implicitly."""
 
-    def __init__(*args: Any, **values: Any) -> None:  # so that a value may be called self
+    def __init__(*args: Any, **values: Any) -> None:  # so that a value may be named `self`
         self, *pairs = args
         given = dict(*pairs, **values)
         for name in given:
@@ -139,7 +139,7 @@ def fill(template: str, values: Mapping[str, Any], mark: str = "") -> dict[str, 
 
 
 def _bound() -> None:
-    """Set resource limits on this process. Windows has none; there only the caller's timeout applies."""
+    """Set resource limits on this process. Windows has none; there, only the caller's timeout applies."""
     if sys.platform == "win32":
         return
     import resource

@@ -57,7 +57,7 @@ def tokenize_conversations(documents: Sequence[Document], tokenizer: Tokenizer) 
     template = tokenizer.config.get("chat_template")
     if not isinstance(template, str):
         raise UserError(
-            "the model to fine-tune has no chat template: train it on plain text, or start from one "
+            "the model to fine-tune has no chat template: train it on plain text, or start from a model "
             "that was made for conversations"
         )
     lines = [line for document in documents for line in _read(document, tokenizer.specials)]
@@ -89,10 +89,9 @@ def tokenize_conversations(documents: Sequence[Document], tokenizer: Tokenizer) 
 def save_conversation(
     path: Path, messages: Sequence[Mapping[str, str]], earlier: str | None = None
 ) -> tuple[str, int]:
-    """Save a conversation as the last line of a file, or in place of its earlier line; return the line and
-    its number.
+    """Save a conversation as the last line of a file, or in place of its earlier line.
 
-    All other lines are kept, and must be conversations.
+    Return the line and its number. All other lines are kept, and must be conversations.
     """
     there = read_own_text(path, "conversations", LARGEST_FILE) if path.exists() else ""
     lines = there.removesuffix("\n").split("\n") if there else []
@@ -136,7 +135,7 @@ def _load(text: str) -> object:
 
 
 def _messages_of(found: object) -> list[dict[str, str]]:
-    """The messages of one conversation, in the form of OpenAI or of ShareGPT."""
+    """The messages of one conversation, which is in OpenAI's or ShareGPT's format."""
     if isinstance(found, dict) and isinstance(found.get("conversations"), list) and "messages" not in found:
         return check_messages([_from_sharegpt(message) for message in found["conversations"]])
     if not isinstance(found, dict) or "messages" not in found:
@@ -179,7 +178,7 @@ def _lines(document: Document) -> Iterator[tuple[str, str]]:
 
 
 def _listed(document: Document) -> Iterator[tuple[str, Any]]:
-    """Each conversation of a JSON list, or the only one, and where it is."""
+    """Each conversation in a JSON list, or the only one, and where it is."""
     name, text = show(document.name), "".join(document.read())
     if not text.strip():
         return

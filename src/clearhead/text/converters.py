@@ -1,4 +1,4 @@
-"""Documents that are not plain text, converted to it: HTML, EPUB, Word, PDF, and a column of a CSV file."""
+"""Conversion to plain text: from HTML, EPUB, Word, PDF, and a column of a CSV file."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def converter_of(source: Source) -> Callable[[Source], str] | None:
 
 
 def _convert_column(source: Source) -> str:
-    """The texts in one column of a CSV or TSV file, each in a line of its own."""
+    """The texts in one column of a CSV or TSV file, each on a line of its own."""
     name, content, column = show(source.name), _read(source), source.column
     try:
         text = content.decode("utf-8-sig")
@@ -81,10 +81,12 @@ def _convert(source: Source) -> str:
         ) from None
     except Exception:  # the libraries raise errors of many kinds for damaged files
         raise UserError(
-            f"{name} cannot be read as {kind}: it is damaged, or of another kind than its name says"
+            f"{name} cannot be read as {kind}: it is damaged, or not the kind of file that its name says"
         ) from None
     if not text.strip():
-        scanned = "; if its pages are pictures, make them text first, with ocrmypdf" if kind == "PDF" else ""
+        scanned = (
+            "; if its pages are images, convert them to text first, with ocrmypdf" if kind == "PDF" else ""
+        )
         raise UserError(f"{name} contains no text{scanned}")
     return text
 

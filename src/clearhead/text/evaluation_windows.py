@@ -29,9 +29,9 @@ def windows_for_evaluation(
     """Disjoint windows in which each token is a target once; `before` is the id that precedes the first.
 
     Windows start at the beginning of each document; several short documents share a row, but do not see each
-    other, so that each has the loss that it has alone. `start_id` precedes each document but the first, by
-    default what precedes it in the text. With `blanks`, each token is in one window, and which tokens are masked
-    depends only on the window's tokens.
+    other, so that each has the loss that it would have alone. `start_id` precedes each document but the first; by
+    default, the token before it in the text does. With `blanks`, each token is in one window, and which tokens are
+    masked depends only on the window's tokens.
     """
     if not tokens.are_documents:
         yield from _windows(tokens, n_context, batch_size, before, blanks)
@@ -102,7 +102,7 @@ def _edges(tokens: Tokens) -> Iterator[int]:
 
 
 class _Rows:
-    """Up to `batch_size` rows of T positions, into which parts are packed: each into the first with enough room."""
+    """Up to `batch_size` rows of T positions, into which parts are packed: each into the first row with room."""
 
     def __init__(self, T: int, batch_size: int) -> None:
         self.T, self.batch_size = T, batch_size
@@ -110,7 +110,7 @@ class _Rows:
         self.lengths: list[int] = []
 
     def add(self, inputs: NDArray[np.int64], targets: NDArray[np.int64]) -> bool:
-        """Whether there was room."""
+        """Add a part to a row; return whether there was room."""
         fitting = (row for row, length in enumerate(self.lengths) if length + len(targets) <= self.T)
         row = next(fitting, len(self.parts))
         if row == self.batch_size:
@@ -123,7 +123,7 @@ class _Rows:
         return True
 
     def batch(self) -> Batch:
-        """The rows, as long as the longest. The rest of the others counts as one more document, without targets."""
+        """The rows, padded to the longest. Padding counts as one more document, without targets."""
         shape = (len(self.parts), max(self.lengths))
         inputs, documents = np.zeros((2, *shape), np.int64)
         targets = np.full(shape, IGNORED, np.int64)

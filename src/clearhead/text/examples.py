@@ -29,7 +29,7 @@ PAIRS = ((f"{CHICKEN} tired", f"{CHICKEN} wide"), ("I'm scared of bats", "I swin
 
 @dataclass(frozen=True)
 class WordExample:
-    """A word in several sentences, whose vector depends on what is around it."""
+    """A word whose vector depends on its context, in several sentences."""
 
     word: str
     sentences: tuple[str, ...]
@@ -62,10 +62,10 @@ WORD_EXAMPLES = (
 
 
 def as_tokenized(tokenizer: Tokenizer, text: str, most: int | None = None) -> str | None:
-    """The text, with a leading space if that takes fewer tokens; None if the tokenizer cannot encode it, or needs
-    more than `most` tokens.
+    """The text, with a leading space if that takes fewer tokens.
 
     A tokenizer trained on whole stories may have " The" as a token, but not "The", because few texts begin that way.
+    Returns None if the tokenizer cannot encode the text, or needs more than `most` tokens.
     """
     forms = (text, f" {text.lstrip()}")
     counts = [_count(tokenizer, form) for form in forms]

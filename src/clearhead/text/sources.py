@@ -79,7 +79,7 @@ def find(arguments: Sequence[str | Path], stdin: BinaryIO | None = None) -> list
 
 
 def suffix_of(path: Path) -> str:
-    """The suffix in lower case, without that of a compressed file: .csv for a.CSV.gz."""
+    """The suffix in lowercase, ignoring a compression suffix: .csv for a.CSV.gz."""
     if path.suffix.lower() in PACKED_SUFFIXES:
         path = path.with_suffix("")
     return path.suffix.lower()

@@ -110,9 +110,7 @@ class Tokenizer:
 
     @property
     def config(self) -> dict[str, object]:
-        """The contents of tokenizer_config.json, except for the maximum length: special tokens, a chat
-        template.
-        """
+        """The contents of tokenizer_config.json except the maximum length: special tokens and a chat template."""
         return dict(self._config)
 
     def to_json(self) -> str:
@@ -138,9 +136,7 @@ class Tokenizer:
         return [start] if self._inner.encode("", add_special_tokens=True).ids[:1] == [start] else []
 
     def check(self, text: str, name: str = "", start: int = 0) -> None:
-        """Raise an error if this text, which starts at character `start` of the file `name`, cannot be
-        encoded.
-        """
+        """Raise an error if this text, which starts at character `start` of the file `name`, cannot be encoded."""
         where = f"{name}: " if name else ""
         try:
             text.encode()
@@ -257,8 +253,9 @@ class Tokenizer:
 
 @contextmanager
 def _panics() -> Iterator[None]:
-    """Turn the library's panics, such as on a pathological regular expression, into one-line errors; panics are
-    not Exceptions.
+    """Turn the library's panics, such as on a pathological regular expression, into one-line errors.
+
+    Panics are not Exceptions.
     """
     try:
         yield
@@ -285,7 +282,7 @@ def _find_end(vocabulary: dict[str, int], config: dict[str, object]) -> int:
         token = token.get("content")
     if not isinstance(token, str) or token not in vocabulary:
         raise UserError(
-            f"tokenizer_config.json has eos_token {token!r}: expected a token of the vocabulary; "
+            f"tokenizer_config.json has eos_token {token!r}: expected a token in the vocabulary; "
             "set it to the token that ends a document"
         )
     return vocabulary[token]

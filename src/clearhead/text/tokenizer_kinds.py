@@ -12,7 +12,7 @@ END, MASK = "<|endoftext|>", "<|mask|>"
 DEFAULT_BPE_VOCAB, DEFAULT_WORD_VOCAB = 4096, 8192
 MOST_VOCAB = 2**20
 
-# Byte-level tokens are spelled in printable characters: a printable byte stands for itself,
+# Byte-level tokens are spelled in printable characters: a printable byte stands for itself, and
 # the others are mapped to U+0100 and up (https://github.com/openai/gpt-2, encoder.py).
 _PRINTABLE = (*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100))
 _HIDDEN = (byte for byte in range(256) if byte not in _PRINTABLE)
@@ -68,9 +68,9 @@ def _train_char(pieces: Iterable[str]) -> tokenizers.Tokenizer:
         characters.update(piece)
     if not characters:
         raise UserError("the text has no characters: provide some text")
-    # BPE without merges splits into characters, faster than WordLevel after a split. The unknown token is
-    # deliberately not in the vocabulary, so that an unknown character is an error in every program that opens
-    # the file; without an unknown token it would be dropped silently.
+    # BPE without merges splits text into characters, and is faster than WordLevel after a split. The unknown token
+    # is deliberately not in the vocabulary, so that an unknown character is an error in every program that opens
+    # the file; without an unknown token, the character would be dropped silently.
     vocabulary = {character: i for i, character in enumerate(sorted(characters))}
     inner = tokenizers.Tokenizer(models.BPE(vocab=vocabulary, merges=[], unk_token="<unk>"))  # noqa: S106
     inner.decoder = decoders.Fuse()
@@ -104,13 +104,13 @@ def _train_bpe(pieces: Iterable[str], n_vocab: int) -> tokenizers.Tokenizer:
 
 
 def _train_words(pieces: Iterable[str], n_vocab: int) -> tokenizers.Tokenizer:
-    """The most frequent words, with the space before them; all others are spelled in bytes."""
+    """A tokenizer for the most frequent words, with the space before them; it splits all others into bytes."""
     counter = _read_bytes(tokenizers.Tokenizer(models.WordLevel()), use_regex=True)
     trainer = trainers.WordLevelTrainer(vocab_size=n_vocab, min_frequency=2, show_progress=False)
     counter.train_from_iterator(pieces, trainer)
     found = counter.get_vocab(with_added_tokens=False)
     words = [word for word in sorted(found, key=found.__getitem__) if word not in BYTE_OF]
-    # BPE without merges spells in bytes, except for words that are in the vocabulary.
+    # BPE without merges splits words into bytes, except for those in the vocabulary.
     vocabulary = BYTE_OF | {word: 256 + i for i, word in enumerate(words[: n_vocab - 256])}
     inner = tokenizers.Tokenizer(models.BPE(vocab=vocabulary, merges=[], ignore_merges=True))
     return _read_bytes(inner, use_regex=True)

@@ -17,7 +17,7 @@ class Tokens:
 
     `n_bytes` is the length of the text in bytes of UTF-8, known only for a whole text. `targets` is the array
     itself, or one of the same length with IGNORED at positions that are not targets. Several documents are told
-    apart by `separator`, the token before each, or by `starts`, where each begins; with neither, there is one.
+    apart by `separator`, the token before each, or by `starts`, where each begins; with neither, there is one document.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Tokens:
 
     @property
     def are_documents(self) -> bool:
-        """Whether these are several documents, or parts of a text of several."""
+        """Whether these are several documents, or part of a text with several."""
         return self._separator is not None or self._starts is not None
 
     def document_starts(self, start: int, stop: int) -> NDArray[np.bool_]:

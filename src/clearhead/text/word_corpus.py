@@ -30,12 +30,12 @@ _WORDS_AND_GAPS = re.compile(f"{_WORD}|{_GAP}")
 
 END = -1  # separates passages: at blank lines, and at the end of a document
 
-MOST_COUNTED = 5_000_000  # distinct words kept at a time; beyond this the rarest so far are dropped
+MOST_COUNTED = 5_000_000  # distinct words kept at a time; beyond this, the rarest so far are dropped
 _BLOCK = 2**20  # numbers rewritten at a time
 
 
 def split_words(text: str) -> list[str]:
-    """The words of a text in lower case, without what separates them."""
+    """The words of a text in lowercase, without what separates them."""
     return _WORDS.findall(_plain(text))
 
 

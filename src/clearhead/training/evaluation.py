@@ -51,7 +51,7 @@ def evaluate_texts(
 ) -> Evaluation:
     """Evaluate all texts in disjoint windows; `report(done, total)` receives token counts.
 
-    Documents and conversations do not see each other: each has the loss that it has alone.
+    Documents and conversations do not see each other: each has the loss that it would have alone.
     """
     texts, _ = without_empty(texts)
     config, mask = network.config, tokenizer.mask_id

@@ -1,7 +1,7 @@
 """Low-rank adapters (LoRA): a frozen matrix W is fine-tuned as W + s · B A with thin matrices A and B.
 
 C input features, D output features, rank R: W is D C, A is R C, B is D R. B starts at zero, so that training
-starts from the original network; s = α / R with α = 2 R. In training the product B A is never materialized.
+starts from the original network; s = α / R with α = 2 R. In training, the product B A is never materialized.
 Otherwise the layer acts as a plain linear layer with the merged matrix as its `weight`, so that tracing,
 generating and saving see one network without adapters.
 """

@@ -80,7 +80,7 @@ def orthogonalize(matrices: Tensor, steps: int) -> Tensor:
     x = matrices / (matrices.norm(dim=(1, 2), keepdim=True) + 1e-7)
     for _ in range(steps):
         # With these coefficients, a·x + b·x³ + c·x⁵ rises fast from near 0 and stays near 1.
-        # On the CPU the kernel for transposed matrices is a third slower.
+        # On the CPU, the kernel for transposed matrices is a third slower.
         square = x @ (x.mT if x.is_cuda else x.mT.contiguous())
         x = torch.baddbmm(x, torch.baddbmm(square, square, square, beta=-4.775, alpha=2.0315), x, beta=3.4445)
     return x

@@ -71,7 +71,7 @@ def predict(network: Network, window: Batch, device: torch.device) -> Tensor:
 def _own_windows(windows: Iterable[Batch], group: ProcessGroup) -> Iterator[tuple[Batch, bool]]:
     """Each rank takes every `world_size`-th window; the second item says whether it counts.
 
-    Sharded ranks must all run the network the same number of times, so at the end ranks without a window repeat
+    Sharded ranks must all run the network the same number of times, so at the end, ranks without a window repeat
     the last one.
     """
     pending: list[Batch] = []

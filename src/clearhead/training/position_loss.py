@@ -50,7 +50,7 @@ class PositionLoss:
 
 @torch.no_grad()
 def measure_positions(network: Network, windows: Iterable[Batch], T: int) -> PositionLoss:
-    """The loss of every target of the windows, none of which is longer than T, by the position in its document."""
+    """The losses of all targets in the windows, each at most T tokens long, by position in their documents."""
     device, training = next(network.parameters()).device, network.training
     sums, counts = torch.zeros(2, T, dtype=torch.float64)
     network.eval()

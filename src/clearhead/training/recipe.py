@@ -133,5 +133,5 @@ def make_optimizers(network: Learner, recipe: Recipe) -> list[torch.optim.Optimi
 
 
 def _learning_rate(rate: float, device: torch.device) -> float | Tensor:
-    """On CUDA a tensor: a captured graph reads the learning rate from device memory."""
+    """The learning rate; on CUDA, a tensor, since a captured graph reads it from device memory."""
     return torch.tensor(rate, device=device) if device.type == "cuda" else rate

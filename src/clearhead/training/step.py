@@ -46,7 +46,7 @@ class TrainingStep:
         self.replay: tuple[Work, Work] | None = None  # forward_backward and update, once captured
         self.weight = torch.ones((), device=self.device)  # of one target in the loss
         self.batch = torch.empty(0)  # inputs, targets and, if there are several, documents: 2 B T or 3 B T
-        self.metrics = torch.empty(2)  # the loss of this rank's rows, and the gradient norm
+        self.metrics = torch.empty(2)  # the loss on this rank's rows, and the gradient norm
 
     def stage(self, batch: Batch) -> Tensor:
         """Stage a batch for the transfer to the device, in pinned memory for CUDA."""
@@ -126,7 +126,7 @@ class TrainingStep:
         )
 
     def _loss(self, inputs: Tensor, targets: Tensor, documents: Tensor | None = None) -> Tensor:
-        """The loss of these rows, with equal weight per target across the whole batch."""
+        """The loss on these rows, with equal weight per target across the whole batch."""
         network = self.network
         if self.graph is None or not isinstance(network, Transformer) or not is_large(network, inputs):
             logits = self.module(inputs) if documents is None else self.module(inputs, documents=documents)

@@ -17,7 +17,7 @@ def named(*names: str, ends: tuple[int, ...] = ()) -> Tokenizer:
 
 
 def test_end_tokens_without_keys_are_recognized_by_name():
-    """Files of Gemma and SmolLM2 omit the keys; llama.cpp checks the names too."""
+    """Gemma and SmolLM2 files omit the keys; llama.cpp checks the names too."""
     tokenizer = named("<|im_start|>", "<|im_end|>", "<end_of_turn>", "<|eot_id|>", "<|eom_id|>")
     metadata = write_tokenizer(tokenizer, tokenizer.n_vocab)
     assert "tokenizer.ggml.eot_token_id" not in metadata

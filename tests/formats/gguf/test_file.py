@@ -18,7 +18,7 @@ DRAWN = ("Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ1_S", "IQ2_XXS", "IQ3_S", "I
 
 
 def write(path, tensors=(), metadata=(), alignment=None):
-    """`tensors` holds (name, kind, rows of bytes or numbers), `metadata` (writer method, key, value)."""
+    """`tensors` holds (name, kind, rows of bytes or numbers); `metadata` holds (writer method, key, value)."""
     writer = gguf.GGUFWriter(path, "llama")
     if alignment:
         writer.add_custom_alignment(alignment)

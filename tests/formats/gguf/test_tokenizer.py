@@ -158,7 +158,7 @@ def test_unused_ids_are_padded_and_dropped_again():
     assert metadata["tokenizer.ggml.tokens"][256:] == ["<|endoftext|>", "[PAD257]", "[PAD258]", "[PAD259]"]
     assert metadata["tokenizer.ggml.token_type"][255:] == [NORMAL, CONTROL, UNUSED, UNUSED, UNUSED]
     assert read_tokenizer(metadata).n_vocab == 257
-    with pytest.raises(UserError, match="tokenizer has 257 tokens, the model only 256"):
+    with pytest.raises(UserError, match="tokenizer has 257 tokens, but the model has only 256"):
         write_tokenizer(ours, 256)
 
 
@@ -244,7 +244,7 @@ def plain_sentencepiece(text, tokens, types, scores, prefix=True):
 
 
 def sentencepiece_metadata(prefix=True):
-    """Like Llama 2's: <unk>, <s>, </s>, 256 bytes, then pieces with decreasing scores, then characters."""
+    """Metadata like Llama 2's: <unk>, <s>, </s>, 256 bytes, pieces with decreasing scores, then characters."""
     inner = tokenizers.Tokenizer(models.BPE())
     trainer = trainers.BpeTrainer(vocab_size=300, show_progress=False, max_token_length=8)
     words = [text.replace(" ", "▁") for text in TEXTS[:8]] * 3

@@ -259,7 +259,7 @@ export interface Bar {
   labels: string[]; // the numbers beside it
 }
 
-/** A bar chart; negative bars have another color and point the other way. `full` is the number that fills the width:
+/** A bar chart; negative bars have a different color and point the other way. `full` is the number that fills the width:
  * the largest by default. */
 export function barsFigure(bars: Bar[], title: string, theme: Theme, full?: number): Figure {
   const [top, rowHeight, barWidth, labelWidth] = [40, 24, 240, 58];

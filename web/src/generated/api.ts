@@ -295,7 +295,7 @@ export interface paths {
         put?: never;
         /**
          * Attribute
-         * @description Return each component's contribution to a token's logit or to the difference of two, or to a part of it.
+         * @description Return each component's contribution to a token's logit, to the difference of two, or to a part of either.
          */
         post: operations["attribute_api_attribute_post"];
         delete?: never;
@@ -788,31 +788,31 @@ export interface components {
             token: number;
             /**
              * Against
-             * @description Another token id, whose logit is subtracted: why this token and not that one.
+             * @description The id of a second token, whose logit is subtracted: why this token and not that one.
              */
             against?: number | null;
             /**
              * Position
-             * @description Counted from 0, or from the end if negative.
+             * @description A position, counted from 0, or from the end if negative.
              * @default -1
              */
             position?: number;
             /**
              * Through
-             * @description A path from the logit backward: each hop is in an earlier block than the one before.
+             * @description A path from the logit backward: each hop is in an earlier block than the previous hop.
              * @default []
              */
             through?: components["schemas"]["Hop"][];
             /**
              * Heads
-             * @description Return the contribution of each token through this many of the heads that contribute most.
+             * @description How many heads to break down by token, starting with the largest contributions.
              * @default 12
              */
             heads?: number;
         };
         /**
          * AttributeResponse
-         * @description The parts sum to the total.
+         * @description The contributions of the parts, which sum to the total.
          */
         AttributeResponse: {
             /** Position */
@@ -886,7 +886,7 @@ export interface components {
             stream_options?: components["schemas"]["StreamOptions"] | null;
             /**
              * Temperature
-             * @description Divide the logits by this; 0 is greedy decoding, above 1 is more random.
+             * @description Divide the logits by this number; 0 is greedy decoding, and values above 1 are more random.
              * @default 1
              */
             temperature?: number | null;
@@ -945,20 +945,20 @@ export interface components {
             stop?: string | string[] | null;
             /**
              * N
-             * @description Generate this many texts. For all prompts together, at most 16.
+             * @description Generate this many texts. At most 16 for all prompts together.
              * @default 1
              */
             n?: number | null;
             /**
              * Regex
-             * @description Generate text that matches this regular expression as a whole. Uses Rust's regex syntax.
+             * @description Generate text that matches this regular expression from start to end. Uses Rust's regex syntax.
              * @example (yes|no)
              */
             regex?: string | null;
             response_format?: components["schemas"]["ResponseFormat"] | null;
             /**
              * Seconds
-             * @description Stop after this many seconds with the text so far.
+             * @description Stop after this many seconds and return the text so far.
              */
             seconds?: number | null;
             /**
@@ -1017,7 +1017,7 @@ export interface components {
             other: components["schemas"]["TextRequest"];
             /**
              * Blocks
-             * @description From a start to an exclusive stop; all by default.
+             * @description The blocks, from a start to an exclusive stop; all by default.
              * @example [
              *       0,
              *       4
@@ -1115,7 +1115,7 @@ export interface components {
             stream_options?: components["schemas"]["StreamOptions"] | null;
             /**
              * Temperature
-             * @description Divide the logits by this; 0 is greedy decoding, above 1 is more random.
+             * @description Divide the logits by this number; 0 is greedy decoding, and values above 1 are more random.
              * @default 1
              */
             temperature?: number | null;
@@ -1174,20 +1174,20 @@ export interface components {
             stop?: string | string[] | null;
             /**
              * N
-             * @description Generate this many texts. For all prompts together, at most 16.
+             * @description Generate this many texts. At most 16 for all prompts together.
              * @default 1
              */
             n?: number | null;
             /**
              * Regex
-             * @description Generate text that matches this regular expression as a whole. Uses Rust's regex syntax.
+             * @description Generate text that matches this regular expression from start to end. Uses Rust's regex syntax.
              * @example (yes|no)
              */
             regex?: string | null;
             response_format?: components["schemas"]["ResponseFormat"] | null;
             /**
              * Seconds
-             * @description Stop after this many seconds with the text so far.
+             * @description Stop after this many seconds and return the text so far.
              */
             seconds?: number | null;
             /**
@@ -1440,7 +1440,7 @@ export interface components {
             token: number;
             /**
              * Position
-             * @description Counted from 0, or from the end if negative.
+             * @description A position, counted from 0, or from the end if negative.
              * @default -1
              */
             position?: number;
@@ -1458,7 +1458,7 @@ export interface components {
             source?: string | number[] | null;
             /**
              * Blocks
-             * @description From a start to an exclusive stop; all by default.
+             * @description The blocks, from a start to an exclusive stop; all by default.
              * @example [
              *       0,
              *       4
@@ -1503,7 +1503,7 @@ export interface components {
         };
         /**
          * ErrorResponse
-         * @description Every error, in OpenAI's format.
+         * @description An error, in OpenAI's format.
          */
         ErrorResponse: {
             error: components["schemas"]["ErrorDetail"];
@@ -1521,7 +1521,7 @@ export interface components {
         };
         /**
          * ExamplesResponse
-         * @description Texts to try a model on, which its tokenizer encodes without unknown tokens.
+         * @description Texts to try a model on, all of which its tokenizer encodes without unknown tokens.
          *
          *     A text starts with a space if the tokenizer then needs fewer tokens.
          */
@@ -1536,7 +1536,7 @@ export interface components {
                 string,
                 string
             ][];
-            /** @description A word whose vectors to compare, if any. */
+            /** @description A word whose vectors can be compared, if any. */
             senses: components["schemas"]["WordSentences"] | null;
         };
         /**
@@ -1564,7 +1564,7 @@ export interface components {
         };
         /**
          * HeadsResponse
-         * @description For each kind of attention, the mean weight that each head puts on it: blocks × heads, from 0 to 1.
+         * @description For each kind of attention, each head's mean attention weight of that kind: blocks × heads, from 0 to 1.
          *
          *     `chance` is the score of a head with uniform attention.
          */
@@ -1607,12 +1607,12 @@ export interface components {
             settings: components["schemas"]["LabSetting"][];
             /**
              * Model
-             * @description The model it is designed for; null if it uses none.
+             * @description The model that the lab is designed for; null if it uses none.
              */
             model: string | null;
             /**
              * Long
-             * @description Whether it trains, which takes seconds to minutes.
+             * @description Whether the lab trains a model, which takes seconds to minutes.
              */
             long: boolean;
         };
@@ -1739,7 +1739,7 @@ export interface components {
             choices: string[];
             /**
              * Longest
-             * @description The maximum number of characters of free text; null for other settings.
+             * @description The maximum number of characters in free text; null for other settings.
              */
             longest: number | null;
         };
@@ -1766,7 +1766,7 @@ export interface components {
         };
         /**
          * LensRequest
-         * @description The logit lens: the next token if the model ended after each block.
+         * @description The logit lens: the next token that each block would predict if it were the last.
          */
         LensRequest: {
             /**
@@ -1867,7 +1867,7 @@ export interface components {
         };
         /**
          * ModelDetails
-         * @description A model. Opening it loads it; `error` gives the reason if that failed.
+         * @description A model. Opening it loads it; `error` gives the reason if loading failed.
          */
         ModelDetails: {
             /** Name */
@@ -1879,7 +1879,7 @@ export interface components {
             state: "loaded" | "loading" | "not loaded" | "failed";
             /**
              * Origin
-             * @description Trained here, pulled, part of the package, or another folder or file.
+             * @description Trained here, pulled, part of the package, or in any other folder or file.
              * @enum {string}
              */
             origin: "run" | "pulled" | "built-in" | "file";
@@ -1907,7 +1907,7 @@ export interface components {
             has_chat_template: boolean;
             /**
              * Bytes
-             * @description Its size on disk.
+             * @description The model's size on disk.
              */
             bytes: number | null;
             /** License */
@@ -1964,7 +1964,7 @@ export interface components {
             edits?: components["schemas"]["EditRequest"][];
             /**
              * Position
-             * @description Counted from 0, or from the end if negative.
+             * @description A position, counted from 0, or from the end if negative.
              * @default -1
              */
             position?: number;
@@ -1974,7 +1974,7 @@ export interface components {
              * @default embedding
              */
             stage?: string;
-            /** @description Added to the vector, such as the direction from king to queen. */
+            /** @description A direction to add to the vector, such as the one from king to queen. */
             along?: components["schemas"]["Direction"] | null;
             /**
              * Count
@@ -2077,7 +2077,7 @@ export interface components {
         };
         /**
          * PatternsRequest
-         * @description The attention weights of all heads of some blocks, pooled to thumbnails.
+         * @description The attention weights of all heads of some blocks, pooled into thumbnails.
          */
         PatternsRequest: {
             /**
@@ -2099,7 +2099,7 @@ export interface components {
             edits?: components["schemas"]["EditRequest"][];
             /**
              * Blocks
-             * @description From a start to an exclusive stop; all by default.
+             * @description The blocks, from a start to an exclusive stop; all by default.
              */
             blocks?: [
                 number,
@@ -2266,7 +2266,7 @@ export interface components {
             preset: string | null;
             /**
              * Texts
-             * @description The names of its texts, if they are known.
+             * @description The names of the run's texts, if they are known.
              * @default []
              */
             texts: string[];
@@ -2278,25 +2278,25 @@ export interface components {
             snapshots: number[];
             /**
              * Model
-             * @description The name of the model that it saved, if any.
+             * @description The name of the model that the run saved, if any.
              */
             model: string | null;
             /**
              * Own
-             * @description Whether this server is training it, and can stop it.
+             * @description Whether this server is training the run and can stop it.
              * @default false
              */
             own: boolean;
             /**
              * Resumable
-             * @description Whether this server can resume it.
+             * @description Whether this server can resume the run.
              * @default false
              */
             resumable: boolean;
         };
         /**
          * RunError
-         * @description Why a run failed to start, or ended.
+         * @description Why a run failed to start or ended early.
          */
         RunError: {
             /** Message */
@@ -2326,13 +2326,13 @@ export interface components {
             can_start: boolean;
             /**
              * Now
-             * @description The run that this server is training; one at a time.
+             * @description The run that this server is training, if any; it trains one at a time.
              */
             now: string | null;
         };
         /**
          * RunMetrics
-         * @description A run and its steps. Long runs are thinned out evenly, keeping all steps with a validation loss.
+         * @description A run and its steps. Long runs are thinned out evenly, but all steps with a validation loss are kept.
          */
         RunMetrics: {
             run: components["schemas"]["RunDetails"];
@@ -2380,7 +2380,7 @@ export interface components {
             preset?: "lecture" | "gpt2" | "modern";
             /**
              * Blocks
-             * @description Sizes are chosen for the text by default.
+             * @description By default, sizes are chosen to suit the text.
              */
             blocks?: number | null;
             /** Heads */
@@ -2472,7 +2472,7 @@ export interface components {
         };
         /**
          * SensesResponse
-         * @description The vectors at every stage, from the static embedding to the end: as points on a plane, and their cosines.
+         * @description The vectors at every stage, from the static embedding to the final one: points on a plane, and cosines.
          */
         SensesResponse: {
             /** Stages */
@@ -2619,7 +2619,7 @@ export interface components {
         };
         /**
          * TextRequest
-         * @description A text, run through a model with edits.
+         * @description A text to run through a model, with edits.
          */
         TextRequest: {
             /**
@@ -2816,17 +2816,17 @@ export interface components {
             head: number;
             /**
              * Query Position
-             * @description Counted from 0, or from the end if negative.
+             * @description A position, counted from 0, or from the end if negative.
              */
             query_position: number;
             /**
              * Key Position
-             * @description Counted from 0, or from the end if negative.
+             * @description A position, counted from 0, or from the end if negative.
              */
             key_position: number;
             /**
              * Count
-             * @description The number of pairs of parts.
+             * @description How many pairs of parts to return.
              * @default 20
              */
             count?: number;

@@ -2,7 +2,7 @@
 
 import type { PageLocation, ViewName } from "../state/location";
 
-export type Question = { kind: "number"; answer: number } | { kind: "choice"; answer: number }; // the index of the right option
+export type Question = { kind: "number"; answer: number } | { kind: "choice"; answer: number }; // the index of the correct option
 
 /** Where a stop's link leads. */
 export type Target = Partial<Omit<PageLocation, "sampling" | "edits">> & { view: ViewName };

@@ -99,6 +99,7 @@ export const de: Messages = {
     designed: (usual) => `Entworfen wurde es für ${usual}.`,
     use: (usual) => `Zu ${usual} wechseln`,
     pull: (usual) => `Um es zu verwenden, lade ${usual} in der Modellliste oben links herunter.`,
+    command: (usual) => `Um es zu verwenden, führe clearhead pull ${usual} aus und öffne es hier.`,
     working: "Das Experiment läuft …",
     findings: "Kennzahlen",
     question: "Frage",
@@ -132,8 +133,9 @@ export const de: Messages = {
       feedforward: "Feed-Forward",
     },
     modes: { difference: "Unterschied", one: "Dieser Text", other: "Anderer Text" },
+    modelModes: { difference: "Unterschied", one: "Dieses Modell", other: "Anderes Modell" },
     number:
-      "Jede Zahl ist $\\lVert x' - x \\rVert / \\lVert x \\rVert$ mit der Größe $x$ in diesem und $x'$ im anderen Text: 0 bedeutet kein Unterschied, 1 ein Unterschied, der so groß ist wie die Größe in diesem Text selbst. Der Unterschied ist der andere Text minus dieser.",
+      "Jede Zahl ist $\\lVert x' - x \\rVert / \\lVert x \\rVert$ mit dem Wert $x$ für diesen Text und dieses Modell und dem anderen Wert $x'$: 0 bedeutet kein Unterschied, 1 ein Unterschied, der so groß ist wie $x$ selbst. Der Unterschied ist $x' - x$.",
     largest: (shown, all) =>
       `Angezeigt werden die ${shown} größten von ${all}; die übrigen findest du mit dem Filter.`,
     shapes:
@@ -153,6 +155,7 @@ export const de: Messages = {
     factor: "Faktor",
     take: "Aus anderem Text übernehmen",
     noOther: "Gib zuerst einen anderen Text ein.",
+    hint: "ein Text, aus dem übernommen wird",
     other: "Anderer Text",
     weight: (block, head, from, to) => `Kopf ${block}.${head}: Aufmerksamkeit von „${from}“ auf „${to}“`,
     list: "Aktive Änderungen",
@@ -164,7 +167,7 @@ export const de: Messages = {
     done: {
       ablated: (what) => `${what}: ausgeschaltet`,
       scaled: (what, amount) => `${what}: × ${amount}`,
-      patched: (what) => `${what}: aus dem anderen Text übernommen`,
+      patched: (what, text) => `${what}: aus „${text}“ übernommen`,
       set: (what) => `${what}: gesetzt`,
     },
     active: (count) => (count === 1 ? "1 Änderung aktiv" : `${count} Änderungen aktiv`),
@@ -344,7 +347,7 @@ export const de: Messages = {
     resumeName: (run) => `${run} fortsetzen`,
     loss: "Verlust in Nats je Token. Blasse Linie: Training; dünne Linie: Training, geglättet; dicke Linie mit Punkten: Validierung.",
     lossBuiltIn:
-      "Der Trainingsverlust des eingebauten Modells ist höher, weil nur sein Trainingstext auch Listen zufälliger Wörter enthält.",
+      "Der Trainingsverlust des eingebauten Modells ist höher als sein Validierungsverlust, weil nur der Trainingstext auch Listen zufälliger Wörter enthält.",
     lossLabel: (spoken) => `Verlust je Schritt: ${spoken}`,
     spoken: (run, step, loss, validation) =>
       `${run}, Schritt ${step}: Training ${loss}, Validierung ${validation}`,
@@ -640,6 +643,7 @@ export const de: Messages = {
     of: (name, token) => `${name} von „${token}“`,
     between: (name, from, to) => `${name} von „${from}“ zu „${to}“`,
     after: (name, word, token) => `${name} von „${word}“ nach „${token}“`,
+    following: (name, token) => `${name} nach „${token}“`,
     headOutput: (head) => `${head}: Ausgabe`,
     sharedHead: (block, head) => `geteilter Kopf ${block}.${head}`,
     attending: (token) => `für „${token}“`,
@@ -725,7 +729,7 @@ export const de: Messages = {
     back: "Zurück",
     stops: [
       "Dein Text durchläuft das Modell von links nach rechts. Er wird in Tokens zerlegt, und jedes Token behält durchgehend seine eigene Zeile. Die graue Linie ist sein Residualstrom, zu dem jeder Teil etwas addiert.",
-      "Nur die Aufmerksamkeit überträgt Information zwischen den Zeilen. Die Quadrate zeigen, wie sehr jedes Token auf die Tokens vor ihm achtet; die grünen Kurven sind die Werte, die das ausgewählte Token erhält. Klicke auf ein Token, um es auszuwählen. Rechts zeigen Balken, wie viel jeder Block addiert, darüber das Wort, das das Modell vorhersagen würde, wenn es dort aufhörte.",
+      "Nur die Aufmerksamkeit überträgt Information zwischen den Zeilen. Die Quadrate zeigen, wie sehr jedes Token auf die Tokens vor ihm achtet; die grünen Kurven sind die Werte, die das ausgewählte Token erhält. Klicke auf ein Token, um es auszuwählen. Rechts zeigen Balken, wie viel jeder Block addiert; wo Platz ist, steht darüber das Wort, das das Modell vorhersagen würde, wenn es dort aufhörte.",
       "Jede Ansicht beantwortet eine andere Frage zum selben Text. „Alle Köpfe“ zeigt das Aufmerksamkeitsmuster jedes Kopfes; dort findest du Köpfe, deren Aufgabe sich benennen lässt. Mit [ und ] wechselst du zwischen den Köpfen, mit Bild auf und Bild ab zwischen den Blöcken.",
       "Das ist der ausgewählte Teil, Schritt für Schritt und mit den tatsächlichen Zahlen. Mit den Pfeiltasten wechselst du zwischen den Schritten, mit P spielst du sie ab. Zeige auf eine Zahl, um ihre Formel zu sehen; klicke, um sie zu den Zahlen zurückzuverfolgen, aus denen sie berechnet wurde, bis hin zu den trainierten Gewichten.",
       "Das sagt das Modell als nächstes Wort vorher. Ändere die Sampling-Einstellungen, klicke auf ein Wort, um es anzuhängen, oder lass das Modell Text erzeugen.",

@@ -83,6 +83,7 @@ export const en = {
     designed: (usual: string) => `It was designed for ${usual}.`,
     use: (usual: string) => `Switch to ${usual}`,
     pull: (usual: string) => `To use it, pull ${usual} in the list of models at the top left.`,
+    command: (usual: string) => `To use it, run clearhead pull ${usual} and open it here.`,
     working: "Running…",
     findings: "Key figures",
     question: "Question",
@@ -121,8 +122,10 @@ export const en = {
       feedforward: "feed-forward",
     },
     modes: { difference: "Difference", one: "This text", other: "Other text" },
+    /** If the texts are the same and the models differ. */
+    modelModes: { difference: "Difference", one: "This model", other: "Other model" },
     number:
-      "Each number is $\\lVert x' - x \\rVert / \\lVert x \\rVert$, with $x$ the value in this text and $x'$ in the other: 0 means no difference, 1 means a difference as large as the value in this text. The difference is the other value minus this one.",
+      "Each number is $\\lVert x' - x \\rVert / \\lVert x \\rVert$, with $x$ the value for this text and model and $x'$ the other value: 0 means no difference, 1 means a difference as large as $x$ itself. The difference is $x' - x$.",
     largest: (shown: number, all: number) =>
       `Showing the ${shown} largest of ${all}; use the filter to find the others.`,
     shapes:
@@ -143,6 +146,7 @@ export const en = {
     factor: "Scale factor",
     take: "Patch from other text",
     noOther: "Enter another text first.",
+    hint: "a text to patch from",
     other: "Other text",
     weight: (block: number, head: number, from: string, to: string) =>
       `head ${block}.${head}: attention from “${from}” to “${to}”`,
@@ -155,9 +159,9 @@ export const en = {
     done: {
       ablated: (what: string) => `${what}: ablated`,
       scaled: (what: string, amount: string) => `${what}: × ${amount}`,
-      patched: (what: string) => `${what}: patched from the other text`,
+      patched: (what: string, text: string) => `${what}: patched from “${text}”`,
       set: (what: string) => `${what}: set`,
-    } as Record<"ablated" | "scaled" | "patched" | "set", (what: string, amount: string) => string>,
+    } as Record<"ablated" | "scaled" | "patched" | "set", (what: string, detail: string) => string>,
     active: (count: number) => (count === 1 ? "1 edit active" : `${count} edits active`),
     unused: "This view does not use edits.",
     usedByNeighbors: "Here, only the nearest neighbors use edits.",
@@ -324,7 +328,7 @@ export const en = {
     resumeName: (run: string) => `Resume ${run}`,
     loss: "Loss in nats per token. Pale line: training; thin line: training, smoothed; bold line with dots: validation.",
     lossBuiltIn:
-      "The built-in model's training loss is higher because only its training text contains lists of random words.",
+      "The built-in model's training loss is higher than its validation loss, because lists of random words occur only in the training text.",
     lossLabel: (spoken: string) => `Loss by step: ${spoken}`,
     spoken: (run: string, step: number, loss: string, validation: string) =>
       `${run}, step ${step}: training ${loss}, validation ${validation}`,
@@ -507,7 +511,7 @@ export const en = {
   steps: {
     "look up": {
       name: "look up",
-      description: "Each token ID selects one row of the embedding matrix. This row is the token's vector.",
+      description: "Each token id selects one row of the embedding matrix. This row is the token's vector.",
     },
     place: {
       name: "position",
@@ -614,6 +618,7 @@ export const en = {
     of: (name: string, token: string) => `${name} of “${token}”`,
     between: (name: string, from: string, to: string) => `${name} from “${from}” to “${to}”`,
     after: (name: string, word: string, token: string) => `${name} of “${word}” after “${token}”`,
+    following: (name: string, token: string) => `${name} after “${token}”`,
     headOutput: (head: string) => `${head} output`,
     sharedHead: (block: number, head: number) => `shared head ${block}.${head}`,
     attending: (token: string) => `for “${token}”`,
@@ -701,8 +706,8 @@ export const en = {
     back: "Back",
     stops: [
       "Your text goes through the model from left to right. It is split into tokens, and each token keeps its own row throughout. The gray line is its residual stream, to which every part adds something.",
-      "Attention is the only part that moves information between rows. The squares show how much each token attends to the tokens before it; the green curves are the values that the selected token receives. Click any token to select it. On the right, bars show how much each block adds; the word above them is what the model would predict if it stopped there.",
-      "Each view answers a different question about the same text. “All heads” shows the attention pattern of every head, so that you can find heads that do something recognizable. Press [ and ] to move through the heads, Page Up and Page Down to move through the blocks.",
+      "Attention is the only part that moves information between rows. The squares show how much each token attends to the tokens before it; the green curves are the values that the selected token receives. Click any token to select it. On the right, bars show how much each block adds; where there is room, the word above them is what the model would predict if it stopped there.",
+      "Each view answers a different question about the same text. “All heads” shows the attention pattern of every head, so that you can find heads that do something recognizable. Press [ or ] to move through the heads, and Page Up or Page Down to move through the blocks.",
       "This is the selected part, step by step, with the actual numbers. Use the arrow keys to move between steps, or press P to play them. Point at a number to see its formula; click it to trace it back to the numbers it was computed from, down to the trained weights.",
       "This is what the model predicts as the next word. Change the sampling settings, click a word to append it, or let the model generate text.",
       "Type your own text here. Everything updates as you type.",

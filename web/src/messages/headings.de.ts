@@ -77,10 +77,10 @@ export const HEADINGS: Messages["labs"]["headings"] = {
     "sinusoidal positions": "sinusförmige Positionen",
     "rotary positions": "Rotary-Positionen (RoPE)",
     shuffled: "vertauscht",
-    "words that keep their vector without position": "Wörter, die ohne Positionen ihren Vektor behalten",
-    "largest change without position": "größte Änderung ohne Positionen",
-    "smallest change with position": "kleinste Änderung mit Positionen",
-    "mean change with position": "mittlere Änderung mit Positionen",
+    "words that keep their vector without positions": "Wörter, die ohne Positionen ihren Vektor behalten",
+    "largest change without positions": "größte Änderung ohne Positionen",
+    "smallest change with positions": "kleinste Änderung mit Positionen",
+    "mean change with positions": "mittlere Änderung mit Positionen",
   },
   window: {
     model: "Modell",
@@ -141,6 +141,8 @@ export const HEADINGS: Messages["labs"]["headings"] = {
     model: "Modell",
     "from the last word": "vom letzten Wort aus",
     "from the pronoun": "vom Pronomen aus",
+    "bidirectional: *": "bidirektional: *",
+    "causal: *": "kausal: *",
     "attention to * minus *": "Aufmerksamkeit auf * minus *",
     "*: attention to * minus *": "*: Aufmerksamkeit auf * minus *",
     "to *": "auf *",
@@ -148,7 +150,7 @@ export const HEADINGS: Messages["labs"]["headings"] = {
     difference: "Unterschied",
     block: "Block",
     "weight, summed over heads": "Gewicht, über Köpfe summiert",
-    "largest difference at * between the two": "größter Unterschied bei * zwischen beiden",
+    "largest difference at * between the two sentences": "größter Unterschied bei * zwischen beiden Sätzen",
     "predicts the antecedent": "sagt das Bezugswort vorher",
     steps: "Schritte",
     accuracy: "Genauigkeit",
@@ -159,21 +161,19 @@ export const HEADINGS: Messages["labs"]["headings"] = {
     "*, seed *": "*, Durchgang *",
     "what is encoded at the pronoun, in stories": "was beim Pronomen kodiert ist, in Geschichten",
     "accuracy at the pronoun": "Genauigkeit beim Pronomen",
-    "accuracy at end": "Genauigkeit am Satzende",
     attention: "Aufmerksamkeit",
     "correct side": "richtiges Nomen",
     flipped: "umgekehrt",
     probe: "Sonde",
     "attention from it, summed over heads": "Aufmerksamkeit von it, über Köpfe summiert",
     adjective: "Adjektiv",
-    "bidirectional: *": "bidirektional: *",
-    "causal: *": "kausal: *",
     "accuracy at the end": "Genauigkeit am Satzende",
-    "attention to the antecedent minus the other":
+    "attention to the antecedent minus that to the other noun":
       "Aufmerksamkeit auf das Bezugswort minus auf das andere Nomen",
-    "flipped by patching it": "umgekehrt durch it aus dem anderen Satz",
+    "answers flipped by patching the pronoun's vector":
+      "Antworten, die der Vektor des Pronomens aus dem anderen Satz umkehrt",
     "accuracy of a probe at the pronoun": "Genauigkeit einer Sonde beim Pronomen",
-    "largest difference at the pronoun between two sentences":
+    "largest difference at the pronoun between paired sentences":
       "größter Unterschied beim Pronomen zwischen zwei Sätzen",
   },
   neighbors: {

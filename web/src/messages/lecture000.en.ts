@@ -15,17 +15,17 @@ export const STOPS_000: Record<string, StopProse> = {
     notice:
       "The thickness of a line is its weight. Choose other tokens: no line leads to a later one. Choose other heads: each selects in its own way.",
     notes:
-      "This is the lecture's picture of two layers, with the weights of the model that is loaded. Type another sentence at the top of the page and let the class guess where a token will look. A weight says how much is taken from a token, not what is taken: that is the value's part.",
+      "This is the lecture's picture of two layers, with the weights of the model that is loaded. Type another sentence at the top of the page and let the class guess where a token will look. A weight says how much is taken from a token, not what is taken: the value determines that.",
   },
   "000.3": {
     idea: "No matrices yet. Similar vectors have a large dot product, so take it as the score: $\\text{score}(x_i, x_j) = x_i \\cdot x_j$. The softmax over all $j \\le i$ turns scores into weights $\\alpha_{ij}$, and the output is the sum of the vectors themselves, $a_i = \\sum_{j \\le i} \\alpha_{ij}\\, x_j$.",
     notice:
       "The vector of “it” resembles that of “chicken”, which gets 0.67 of the weight. Change the first vector to [0, 0.5], and “it” attends to itself. The first token has no choice: its weight on itself is 1.",
     notes:
-      "Work one row out on the board, then change a number and let the class predict in which direction the weights move. Switch to the model's embeddings: the same computation on longer vectors. Point out what is missing: a token always resembles itself, so it tends to attend to itself.",
+      "Work out one row on the board, then change a number and let the class predict in which direction the weights move. Switch to the model's embeddings: the same computation on longer vectors. Point out what is missing: a token always resembles itself, so it tends to attend to itself.",
   },
   "000.4": {
-    idea: "A vector plays three roles. As a query it is the current token that looks for something, as a key it is an earlier token that is compared with it, and as a value it is what gets weighted and summed. Each role has its own matrix: $W^Q$, $W^K$ and $W^V$.",
+    idea: "A vector plays three roles. As a query, it is the current token, which looks for something; as a key, it is an earlier token, which is compared with the query; and as a value, it is what gets weighted and summed. Each role has its own matrix: $W^Q$, $W^K$ and $W^V$.",
     notice:
       "Without matrices, “it” looks for vectors like its own and finds “chicken”. Here, $W^Q$ turns it into a query for the second number, and “road” gets 0.94. $W^V$ decides what is taken from it: its two numbers, swapped.",
     notes:
@@ -43,14 +43,14 @@ export const STOPS_000: Record<string, StopProse> = {
     notice:
       "Go through the seven steps from left to right: each adds one column or line, computed from those before it. The numbers are those of the model and of the text at the top of the page.",
     notes:
-      "Reveal a step only after someone has said what comes next. Only as many tokens take part as the third one can see; choose the first token, and the softmax has nothing to decide. The full view shows where each single number comes from.",
+      "Reveal a step only after someone has said what comes next. Only the tokens that the third one can see take part; choose the first token instead, and the softmax has nothing to decide. The full view shows where every number comes from.",
   },
   "000.7": {
-    idea: "One head has one set of weights per token, so it can serve one purpose at a time. Multi-head attention runs many heads side by side, each with its own $W^Q$, $W^K$ and $W^V$, and $W^O$ adds up what they found. Some learn roles: the previous token, the noun of a pronoun, what followed last time.",
+    idea: "One head has one set of weights per token, so it can serve one purpose at a time. Multi-head attention runs many heads side by side, each with its own $W^Q$, $W^K$ and $W^V$, and $W^O$ adds up what they found. Some learn a role: to attend to the previous token, to a pronoun's noun, or to what followed last time.",
     notice:
       "Choose a role: the picture shows the head that plays it best in this model, at a token where the role matters. The losses show how well the model predicts the text with this head and without it: take the story, and remove the induction head.",
     notes:
-      "A score is a mean attention weight, measured on texts in which the right target is known, and should be compared with the score of uniform attention. An untrained or very small model has no clear roles. A head that a text does not need changes little when it is removed, which is why the story repeats a name and a noun.",
+      "A score is a mean attention weight, measured on texts in which the correct target is known, and should be compared with the score of uniform attention. An untrained or very small model has no clear roles. A head that a text does not need changes little when it is removed, which is why the story repeats a name and a noun.",
   },
   "000.8": {
     idea: "A block wraps attention in three more parts. Layer norm is the z-score of one vector, $\\hat{x} = (x - \\mu) / \\sigma$, then $\\gamma \\hat{x} + \\beta$. The feed-forward network adds a nonlinearity, $\\text{FFN}(x) = \\text{ReLU}(x W_1 + b_1) W_2 + b_2$. And each result is added to what was there before.",
@@ -67,11 +67,11 @@ export const STOPS_000: Record<string, StopProse> = {
       "Ask why queries can be narrower but a block's output cannot: it is added to its input. Pages and libraries often count blocks from 0, as this one does. The link opens the logit lens, which reads a prediction off every level, and can do so only because all levels have the same width.",
   },
   "000.10": {
-    idea: "Norms and feed-forward networks work on one token's stream. Only attention reads from others: a head moves information from their streams into the current one (Elhage et al. 2021). Two heads make an induction circuit: the first notes for each token what came before it, the second finds where the current token came before, and copies what followed.",
+    idea: "Norms and feed-forward networks work on one token's stream. Only attention reads from others: a head moves information from their streams into the current one (Elhage et al. 2021). Two heads make an induction circuit: the first notes for each token what came before it; the second finds where the current token occurred before and copies what followed.",
     notice:
       "After A B C A, the circuit predicts B. Without the first head, the second has nothing to find and copies the same share of every token, the start included; without the second, nothing is copied, and all letters are equally likely.",
     notes:
-      "Each stream has three parts here, and every part is written by one head or by the embedding: this is what makes the movement visible. The first head does the work in one stream that the second one reads in another; neither can do it alone. The link shows the heads of the model, sorted by how much they do this.",
+      "Each stream has three parts here, and every part is written by one head or by the embedding: this is what makes the movement visible. What the first head writes into one stream, the second reads from another; neither can do it alone. The link shows the heads of the model, sorted by how much they do this.",
   },
 };
 

@@ -4,16 +4,16 @@ import type { StopProse } from "./lectures.en";
 
 export const STOPS_001: Record<string, StopProse> = {
   "001.1": {
-    idea: "A language model gives a text a probability, token by token: $P(w) = \\prod_i P(w_i \\mid w_1, \\dots, w_{i-1})$. Models differ in how they know the past. An n-gram sees only the last $n-1$ tokens, an RNN packs all of them into one vector $h$, and a transformer looks back at each one.",
+    idea: "A language model gives a text a probability, token by token: $P(w) = \\prod_i P(w_i \\mid w_1, \\dots, w_{i-1})$. Models differ in what they know of the past. An n-gram sees only the last $n-1$ tokens, an RNN packs all of them into one vector $h$, and a transformer looks back at each one.",
     notice:
-      "The bigram accepts “the chicken was wide”: at “was” it has forgotten the chicken. Given the whole past, the probability is 0.",
+      "The bigram accepts “the chicken was wide”: at “was”, it has forgotten the chicken. Given the whole past, the probability is 0.",
     notes:
       "Read the table from top to bottom and let the class predict each number. Then switch from the bigram to the whole past and ask what changed in the row of the last token. The whole past is counted here too; RNNs and transformers estimate it, so that they also have an answer for pasts they have never seen.",
   },
   "001.2": {
     idea: "A recurrent layer and a transformer layer have the same interface: $(e_1', e_2', e_3') = \\text{RNN}(e_1, e_2, e_3)$ or $\\text{Transformer}(e_1, e_2, e_3)$. One vector goes in for each token, and one comes out that also depends on the tokens before it. The RNN passes a state along; attention mixes the vectors directly.",
     notice:
-      "“bats” goes in with the same vector in both sentences and comes out with different ones. Change a number of the first vector: every output moves.",
+      "“bats” goes in with the same vector in both sentences and comes out with different ones. Change a number in the first vector: every output changes.",
     notes:
       "The equals sign in the lecture means the same inputs and outputs, not the same numbers. The RNN here is $h_t = \\tanh(e_t + h_{t-1}/2)$, and the attention is the simplest one: dot products of the vectors themselves. A real model shows the two “bats” under Word vectors.",
   },
@@ -22,7 +22,7 @@ export const STOPS_001: Record<string, StopProse> = {
     notice:
       "Here the information fades from cell to cell, while attention still has it. With seed 7 and 200 steps, the network carries it to the end; with seed 2 it is lost within ten cells, as without training (0 steps).",
     notes:
-      "Be fair to RNNs: trained on short sequences, some carry the information through 200 zeros and others lose it, depending on the seed. Trained only on long ones, they hardly learn at all. What attention buys is that the long case can be learned; the lab shows both.",
+      "Be fair to RNNs: trained on short sequences, some carry the information through 200 zeros and others lose it, depending on the seed. Trained only on long ones, they hardly learn at all. With attention, the long case can be learned; the lab shows both.",
   },
   "001.4": {
     idea: "The keys are the embeddings of the tokens, $0 = [1, 0]$ and $1 = [0, 1]$; the query says what to find. A score is a dot product, $s_i = k_i \\cdot q$; the softmax turns scores into weights $\\alpha_i$, and the result is $\\sum_i \\alpha_i e_i$. With 3 in place of $e$, you can do it in your head.",
@@ -39,11 +39,11 @@ export const STOPS_001: Record<string, StopProse> = {
       "Start with plain keys and drag the zeros up to 1000 before touching the boost. The boost needed grows only with the logarithm of the length, which is why learned keys cope with long texts. Ask what a very large boost does to the gradient of the softmax.",
   },
   "001.6": {
-    idea: "The plain score is $k \\cdot q$. “Linear” attention puts a matrix in between, $k W q$, and it does not matter whether $W$ acts on the key or on the query. A transformer has both: $(k W^K) \\cdot (q W^Q)$, which is the same as $W = W^K (W^Q)^\\top$.",
+    idea: "The plain score is $k \\cdot q$. “Linear” attention puts a matrix in between, $k W q$, and it does not matter whether $W$ acts on the key or on the query. A transformer has one matrix on each side: $(k W^K) \\cdot (q W^Q)$, which is the same as $k W q$ with $W = W^K (W^Q)^\\top$.",
     notice:
-      "The key of a 1 and the query of a 0 have nothing in common, $k \\cdot q = 0$. With the matrices the score is 10: the 0 now looks for a 1. All four ways of computing it agree.",
+      "The key of a 1 and the query of a 0 have nothing in common, $k \\cdot q = 0$. With the matrices, the score is 10: the 0 now looks for a 1. All four ways of computing it agree.",
     notes:
-      "If one matrix is enough, why two? $W$ has $d \\times d$ numbers, while $W^K$ and $W^Q$ can be narrow, $d \\times d_k$ each, and then $W$ has a low rank. Vectors are rows on this page, so matrices stand on their right; the lecture writes some of them as columns.",
+      "If one matrix is enough, why two? $W$ has $d \\times d$ numbers, while $W^K$ and $W^Q$ can be narrow, $d \\times d_k$ each, and then $W$ has a low rank. Vectors are rows on this page, so matrices multiply them from the right; the lecture writes some of them as columns.",
   },
   "001.7": {
     idea: "Now every token is a key and a query at the same time. With the embeddings as rows of $E$: $Q = E W^Q$, $K = E W^K$, $S = Q K^\\top$, and the softmax of each row of $S$ gives $A$. Row $i$ of $A$ says how token $i$ distributes its attention.",
@@ -57,10 +57,10 @@ export const STOPS_001: Record<string, StopProse> = {
     notice:
       "If each digit looks for itself, $A$ is almost the identity and $A E$ almost $E$. If both look for a 1, both rows become $[0.00005, 0.99995]$: either token knows that there is a 1.",
     notes:
-      "The lecture heads this example with an identity for $W^K$ but computes with keys boosted by 10. It writes $W^O A E$; with rows as vectors, the product is $A V W^O$. Switch the division on: the scores fall from 10 to 7.07, and the weights become a little less sharp.",
+      "The lecture introduces this example with the identity matrix as $W^K$ but computes with keys multiplied by 10. It writes $W^O A E$; with rows as vectors, the product is $A V W^O$. Switch the division on: the scores fall from 10 to 7.07, and the weights become a little less sharp.",
   },
   "001.9": {
-    idea: "Two details make a language model of this. The mask keeps a token from attending to later ones, which it is supposed to predict. And because attention only sums over the tokens before, it does not know their order unless a position is added to each embedding, here $[\\sin i, \\cos i]$ as in the paper.",
+    idea: "Two details turn this into a language model. The mask keeps a token from attending to later ones, which it is supposed to predict. And because attention only sums over the earlier tokens, it does not know their order unless a position is added to each embedding, here $[\\sin i, \\cos i]$ as in the paper.",
     notice:
       "Without positions, swapping the first two tokens does not change the output of the last one. Add positions, and it does. Remove the mask, and the upper triangle fills: tokens see their own future.",
     notes:

@@ -111,7 +111,7 @@ export const lectures: Messages["lectures"] = {
     mask: "Zukunft maskieren",
     positions: "Positionen addieren",
     original: "in dieser Reihenfolge",
-    swapped: "frühere Tokens vertauscht",
+    swapped: "mit vertauschten ersten beiden Tokens",
     weightsOf: (which) => `Gewichte ${which}`,
     lastOutput: "Ausgabe des letzten Tokens",
     same: "Das letzte Token bekommt dieselbe Ausgabe: In welcher Reihenfolge die anderen kamen, weiß es nicht.",

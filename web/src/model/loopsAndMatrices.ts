@@ -32,7 +32,7 @@ export function makeFlatHead(T: number, C: number, d_k: number, d_v: number, see
   };
 }
 
-/** For every word, compare it with each word up to it. With `kept`, each key and value is computed only once. */
+/** Compares each word with itself and every earlier word. With `kept`, each key and value is computed only once. */
 export function headByLoops({ T, C, d_k, d_v, x, W_Q, W_K, W_V }: FlatHead, kept: boolean): Float64Array {
   const project = (word: number, W: Float64Array) => {
     const width = W.length / C;

@@ -51,7 +51,7 @@ export function addGradient(
   for (let j = 0; j < UNITS; j++) score += last[j]! * rnn[V + j]!;
   const slope = 1 / (1 + Math.exp(-score)) - answer;
   gradient[BIAS]! += slope;
-  let back = new Float64Array(UNITS); // of the loss by the state
+  let back = new Float64Array(UNITS); // of the loss with respect to the state
   for (let j = 0; j < UNITS; j++) {
     gradient[V + j]! += slope * last[j]!;
     back[j] = slope * rnn[V + j]!;
@@ -75,7 +75,7 @@ export function addGradient(
 
 const noisy = (digit: number, random: () => number) => digit + NOISE * (2 * random() - 1);
 
-/** A network after so many training steps. Half of the sequences are all 0s, the others have a 1 in their first half. */
+/** A network after this many training steps. Half of the sequences are all 0s, the others have a 1 in their first half. */
 export function trainRnn(seed: number, steps: number): TinyRnn {
   const rnn = makeRnn(seed);
   const random = makeRandom(seed + 1000);

@@ -203,7 +203,7 @@ export class Selection {
     const last = open.at(-1);
     const place = last && this.config && findStep(last.name, this.config);
     if (!place || !this.canShow(place)) return this.goTo({ open });
-    // A key or value that several heads share is shown in the current head; what is outside the heads keeps it too.
+    // A key or value that several heads share is shown in the current head; outside the heads, the head stays selected.
     const shared = /kv_head/.test(last.name) && place.block === this.block;
     const head = shared || !/head/.test(last.name) ? { head: this.head } : {};
     this.goTo({ ...place, ...head, row: last.query ?? last.row, column: last.column, open });

@@ -12,7 +12,7 @@ test("reads decimals and fractions", () => {
   expect(parseAnswer("1.234.567")).toEqual([1234567]);
 });
 
-test("anything else is no number", () => {
+test("anything else is not a number", () => {
   for (const text of ["", "x", "1/", "1/2/3", "half", "1/0", "0x4", "1e3", "Infinity", "%", "1,2,3"])
     expect(parseAnswer(text), text).toEqual([]);
 });

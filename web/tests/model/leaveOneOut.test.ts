@@ -26,5 +26,5 @@ test("leaves out one word at a time", () => {
     without(["girl", "sings"]) - without(["girl"]),
   ]);
   expect(effects[0]).toBeGreaterThan(0);
-  expect(effects[1]).toBeLessThan(0); // "sings" speaks for "him"
+  expect(effects[1]).toBeLessThan(0); // "sings" favors "him"
 });

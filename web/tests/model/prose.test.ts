@@ -4,7 +4,7 @@ import { de } from "../../src/messages/de";
 import { en } from "../../src/messages/en";
 import { plainProse, splitProse } from "../../src/model/prose";
 
-test("formulas stand between dollar signs", () => {
+test("formulas are between dollar signs", () => {
   expect(splitProse("divided by $\\sqrt{d_k}$, then")).toEqual([
     { text: "divided by ", math: false },
     { text: "\\sqrt{d_k}", math: true },

@@ -58,7 +58,7 @@ test("the loss of equal scores is that of a guess", () => {
   expect(lossAndGradient(model, new Float64Array(25).fill(1)).loss).toBeCloseTo(Math.log(5), 12);
 });
 
-test("training is reproducible, lowers the loss, and makes neighbors of cat and dog", () => {
+test("training is reproducible, lowers the loss, and makes cat and dog neighbors", () => {
   const [model, again] = [makeSkipGram(VOCABULARY.length, 8, 1), makeSkipGram(VOCABULARY.length, 8, 1)];
   const before = lossAndGradient(model, COUNTS).loss;
   train(model, COUNTS, 100);

@@ -50,7 +50,7 @@ test("a probe finds what a vector holds, and nothing in noise", () => {
   expect(noise).toBeLessThan(0.7);
 });
 
-test("the news fades, or is carried on, and attention finds it", () => {
+test("the information fades or is carried on, and attention finds it", () => {
   for (const seed of [1, 2, 3]) {
     const untrained = probeRnn(trainRnn(seed, 0), 20);
     expect(untrained[0]).toBe(1);

@@ -18,6 +18,12 @@ test("names the part, the tokens and what was done", () => {
   expect(phrase({ site: "final", value: 1 })).toBe("final: set");
 });
 
+test("names the text that an activation was patched from", () => {
+  const phrase = (text: string) => phraseEdit(en, { site: "block.1.head.0.output", text }, TOKENS);
+  expect(phrase("A cat sat")).toBe("head 1.0: patched from “A cat sat”");
+  expect(phrase("a".repeat(70))).toBe(`head 1.0: patched from “${"a".repeat(59)}…”`);
+});
+
 test("phrases an edit in German", () => {
   expect(phraseEdit(de, { site: "block.1.head.0.output", value: 0 }, TOKENS)).toContain("1.0");
 });

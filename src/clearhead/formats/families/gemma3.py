@@ -29,7 +29,7 @@ BLOCK = llama.BLOCK | {
     "feedforward_norm.gain": "model.layers.{i}.post_feedforward_layernorm.weight",
 }
 LOCAL_BASE = 10_000.0
-PATTERN = 6  # in older files every sixth block is global
+PATTERN = 6  # in older files, every sixth block is global
 
 
 def holds(config: Config) -> bool:

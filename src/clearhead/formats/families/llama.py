@@ -1,4 +1,4 @@
-"""Llama (SmolLM2, TinyLlama, Llama 3), and what its descendants share with it."""
+"""Llama (SmolLM2, TinyLlama, Llama 3), and what Llama and its descendants share."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from clearhead.model.position import scale_frequencies
 
 FREQUENCIES = "rope_freqs.weight"
 GEMMA_PATTERN = 6  # every sixth block is global
-GEMMA_27B_BLOCKS = 62  # llama.cpp recognizes by this count the one Gemma that scales its scores differently
+GEMMA_27B_BLOCKS = 62  # by this count, llama.cpp recognizes the one Gemma that scales its scores differently
 
 # The names of settings in GGUF (after the architecture's name) and in config.json.
 LLAMA = {
@@ -107,7 +107,7 @@ def _plus_one(name: str, tensor: Tensor, config: Config, back: bool = False) -> 
 
 @dataclass(frozen=True)
 class Architecture:
-    """A family in llama.cpp's terms. `write` converts a folder's tensor to the file's layout, `read` back."""
+    """A family in llama.cpp's terms. `write` converts a tensor to the file's layout, and `read` converts it back."""
 
     family: Family
     keys: dict[str, str]
@@ -126,7 +126,7 @@ ARCHITECTURES = {
 
 
 def file_names(kind: str, theirs: list[str], n_block: int) -> dict[str, str]:
-    """A folder's tensor names to llama.cpp's."""
+    """Map a folder's tensor names to llama.cpp's."""
     architecture = next(number for number, name in gguf.MODEL_ARCH_NAMES.items() if name == kind)
     known = gguf.get_tensor_name_map(architecture, n_block)
     names = {}
@@ -224,7 +224,9 @@ def _difference(kind: str, config: Config) -> str | None:
     """What llama.cpp would compute differently, regardless of the settings in the file."""
     usual = {"gpt2": "gelu_tanh", "gptneox": "gelu"}.get(kind, config.feedforward)
     if config.feedforward != usual:
-        return f"its {kind} uses {usual} in the feed-forward, this model uses {config.feedforward}"
+        return (
+            f"its {kind} uses {usual} in the feed-forward network, but this model uses {config.feedforward}"
+        )
     if kind == "gptneox" and config.rope_scaling is not None:
         return "its gptneox has no RoPE scaling"
     scaling = config.rope_scaling
@@ -234,14 +236,15 @@ def _difference(kind: str, config: Config) -> str | None:
         and (scaling.low_freq_factor, scaling.high_freq_factor) != (1, 4)
     ):
         low, high = scaling.low_freq_factor, scaling.high_freq_factor
-        return f"its rope_scaling goes from 1 to 4, this model's from {low} to {high}"
+        return f"its rope_scaling goes from 1 to 4, but this model's from {low} to {high}"
     if kind != "gemma3":
         return SEES_ALL if config.local_blocks else None
     local = tuple(i for i in range(config.n_block) if (i + 1) % GEMMA_PATTERN)
     if config.local_blocks != local:
-        return f"its local blocks are {local}, this model's {config.local_blocks}"
+        return f"its local blocks are {local}, but this model's are {config.local_blocks}"
     divided = config.d_model // config.n_head if config.n_block == GEMMA_27B_BLOCKS else config.d_head
-    return f"it divides scores by √{divided}, this model by √{config.d_k}" if config.d_k != divided else None
+    different = f"it divides scores by √{divided}, but this model divides by √{config.d_k}"
+    return different if config.d_k != divided else None
 
 
 def write_frequencies(config: Config) -> Tensor | None:
@@ -253,7 +256,7 @@ def write_frequencies(config: Config) -> Tensor | None:
 
 
 def read_frequencies(factors: Tensor, config: Config, context: object) -> RopeScaling:
-    """Recover the few scaling parameters from that tensor."""
+    """Recover the scaling parameters from the tensor that `write_frequencies` returns."""
     if factors.shape != (config.rotary_dim // 2,) or type(context) is not int:
         raise UserError(f"its {FREQUENCIES} does not fit its heads")
     scaling = RopeScaling("llama3", float(factors.max()), original_context=context)

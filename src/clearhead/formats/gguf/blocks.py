@@ -1,4 +1,4 @@
-"""Dequantization: n blocks of bytes to n × block-size float32.
+"""Dequantization: turns n blocks of bytes into n × block-size float32 numbers.
 
 Each type packs a block of 32 or 256 numbers as small integers with a shared scale. The most common types are
 implemented here with torch, several times as fast as gguf's numpy; a test compares them bit for bit. All

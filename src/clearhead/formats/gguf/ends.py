@@ -8,26 +8,26 @@ from typing import Any
 from clearhead.errors import UserError
 
 KEYS = ("tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id")  # for eos_token_id, see tokenizer.py
-# Files omit these keys if a token has one of these names, by which llama.cpp recognizes it too.
+# Files omit these keys for tokens with these names, by which llama.cpp recognizes them as well.
 NAMES = ("<|endoftext|>", "<|end_of_text|>", "<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<end_of_turn>")
 
 
 def read_ends(metadata: Mapping[str, Any], added: Mapping[str, int], n_token: int) -> list[int]:
-    """End tokens by their keys, and by their names among the added tokens."""
+    """The ids of the end tokens, found by key, and by name among the added tokens."""
     ends = []
     for key in KEYS:
         i = metadata.get(key)
         if i is not None and (type(i) is not int or not 0 <= i < n_token):
             raise UserError(
                 f"the GGUF file's {key} is {str(i)[:40]}, expected a token id below {n_token}; "
-                "convert the model again, or use another"
+                "convert the model again, or use a different one"
             )
         ends += [] if i is None else [i]
     return ends + [added[name] for name in NAMES if name in added]
 
 
 def write_ends(end_ids: Sequence[int], added: Mapping[str, int]) -> dict[str, int]:
-    """Keys for all end tokens but the first, which has its own. Those recognized by name may go without."""
+    """Keys for all end tokens but the first, which has its own key. Tokens recognized by name need none."""
     known = {added[name] for name in NAMES if name in added}
     ends = sorted(end_ids[1:], key=lambda i: i in known)
     if len(set(ends) - known) > len(KEYS):

@@ -37,7 +37,7 @@ class GGUFFile:
 
     @classmethod
     def open(cls, path: Path) -> GGUFFile:
-        """Read the header. Errors are one line."""
+        """Open a file and read its header. Raises UserError if the file is invalid."""
         path = Path(path)
         try:
             file = open_regular(path, "a GGUF file")
@@ -126,13 +126,13 @@ class GGUFFile:
             kind = str(dtype).removeprefix("torch.")
             raise UserError(
                 f"{self.path}: tensor {shown(info.name)} has numbers from {lowest:g} to {highest:g}, "
-                f"expected finite ones that {kind} can represent; the model is broken, copy it again"
+                f"expected finite ones that {kind} can represent; the model is damaged: copy it again"
             )
 
     def _refuse_kind(self, info: TensorInfo) -> NoReturn:
         raise UserError(
             f"{self.path}: tensor {shown(info.name)} is of type {info.kind}, which is not supported; "
-            "use a file of another type, such as Q8_0 or Q4_K"
+            "use a file of a different type, such as Q8_0 or Q4_K"
         ) from None
 
 
@@ -140,7 +140,7 @@ _BLOCK = {name: (n_block, block_bytes) for name, n_block, block_bytes in KINDS.v
 
 
 def _read_header(path: Path, file: IO[bytes], size: int) -> tuple[dict[str, Any], dict[str, TensorInfo]]:
-    """Most headers are small; a larger one is read again, up to the limit."""
+    """Read the header. Most are small; a larger one is read again, up to the limit."""
     try:
         return Header(path, read_all(file, min(size, USUAL_HEADER)), size).read()
     except ShortError:

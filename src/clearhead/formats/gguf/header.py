@@ -23,7 +23,7 @@ MAGIC = b"GGUF"
 VERSIONS = (2, 3)
 MOST_DIMENSIONS = 4
 
-# Limits on what a header may make us do. The largest published vocabularies have 262,144 tokens and 514,906
+# Limits on the work that a header can cause. The largest published vocabularies have 262,144 tokens and 514,906
 # merges, in a header of about 15 MB; the largest models have a few thousand tensors.
 LARGEST_HEADER = 2**25  # bytes
 LONGEST_STRING = 2**20  # bytes
@@ -68,7 +68,7 @@ class ShortError(Exception):
 
 
 class Header:
-    """A cursor over the header's bytes that raises an error instead of overrunning."""
+    """A cursor over the header's bytes that raises an error instead of reading past the end."""
 
     def __init__(self, path: Path, data: bytes, size: int) -> None:
         self.path = path
@@ -138,7 +138,7 @@ class Header:
             self._need(8 * n, f"{n} strings of {shown(key)}")
             return self._read_strings(key, n)
         if kind == _ARRAY:
-            self._refuse(f"{shown(key)} is an array of arrays, expected one of numbers or strings")
+            self._refuse(f"{shown(key)} is an array of arrays, expected an array of numbers or strings")
         return self._read_scalars(key, kind, n)
 
     def _read_scalars(self, key: str, kind: int, n: int) -> np.ndarray[Any, Any]:
@@ -190,7 +190,7 @@ class Header:
         if number not in KINDS:
             self._refuse(
                 f"tensor {shown(name)} has the unknown type {number}",
-                "use a file of another type, such as Q8_0 or Q4_K",
+                "use a file of a different type, such as Q8_0 or Q4_K",
             )
         kind, n_block, block_bytes = KINDS[number]
         if 0 in shape:
@@ -259,7 +259,7 @@ class Header:
         if self.at + n <= self.size and len(self.data) < LARGEST_HEADER:
             raise ShortError
         if self.at + n <= self.size:
-            self._refuse(f"has a header of more than {LARGEST_HEADER} bytes, expected less")
+            self._refuse(f"has a header of more than {LARGEST_HEADER} bytes, expected fewer")
         self._refuse(f"ends at byte {self.size}, expected {what} up to byte {self.at + n}")
 
     def _refuse(self, found: str, do: str = "copy it again from its source") -> NoReturn:

@@ -68,7 +68,7 @@ class _Tensors:
 
 
 def read_config(file: GGUFFile) -> tuple[str, Config]:
-    """The architecture's name, and the config of the model."""
+    """The architecture's name, and the model's config."""
     kind = file.metadata.get("general.architecture")
     if not isinstance(kind, str) or kind not in ARCHITECTURES:
         raise UserError(
@@ -95,7 +95,7 @@ def read_config(file: GGUFFile) -> tuple[str, Config]:
 
 
 def load(path: Path, dtype: torch.dtype = torch.float32) -> Saved:
-    """Load the model in a GGUF file, with its own tokenizer. Errors are one line."""
+    """Load the model in a GGUF file, with its own tokenizer. Raises UserError if the file is invalid."""
     with GGUFFile.open(path) as file:
         kind, config = read_config(file)
         numbers = sum(_count(info.shape) for info in file.tensors.values())
@@ -110,7 +110,7 @@ def load(path: Path, dtype: torch.dtype = torch.float32) -> Saved:
         except UserError as error:
             raise UserError(f"{path}: {error}") from None
         if tokenizer.n_vocab > config.n_vocab:
-            raise UserError(f"{path} has {tokenizer.n_vocab} tokens, but its model only {config.n_vocab}")
+            raise UserError(f"{path} has {tokenizer.n_vocab} tokens, but its model has only {config.n_vocab}")
         network = outline(config)
         read_network(_Tensors(file, kind, network), network, ARCHITECTURES[kind].family, dtype)
     return Saved(network, tokenizer, None)

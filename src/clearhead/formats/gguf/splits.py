@@ -38,7 +38,7 @@ class Split:
     regex: str | None = None
     digits: bool = False
     nfc: bool = False  # normalize to composed characters first
-    whole_words: bool = False  # a word that is a token is used whole, whatever its merges say
+    whole_words: bool = False  # a word that is a token is used whole, regardless of the merges
     begins: bool = False  # a text starts with the start token, unless the file says otherwise
 
     def apply(self, inner: tokenizers.Tokenizer) -> None:

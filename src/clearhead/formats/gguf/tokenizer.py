@@ -86,7 +86,7 @@ def write_tokenizer(tokenizer: Tokenizer, n_vocab: int) -> dict[str, Any]:
     """The metadata for a model of `n_vocab` tokens; unused ids get placeholder names."""
     if tokenizer.n_vocab > n_vocab:
         raise UserError(
-            f"the tokenizer has {tokenizer.n_vocab} tokens, the model only {n_vocab}; "
+            f"the tokenizer has {tokenizer.n_vocab} tokens, but the model has only {n_vocab}; "
             "they belong to different models"
         )
     document = json.loads(tokenizer.to_json())
@@ -376,7 +376,9 @@ def _filler(i: int) -> str:
 
 
 def _refuse(name: str, found: str) -> NoReturn:
-    raise UserError(f"the GGUF file's tokenizer.ggml.{name} {found}; convert the model again, or use another")
+    raise UserError(
+        f"the GGUF file's tokenizer.ggml.{name} {found}; convert the model again, or use a different one"
+    )
 
 
 def _cannot_write(reason: str) -> NoReturn:

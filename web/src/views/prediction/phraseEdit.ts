@@ -5,6 +5,14 @@ import type { Messages } from "../../messages/en";
 import { short, tokenLabel } from "../../messages/format.svelte";
 import { describeEdit } from "../../model/edits";
 
+const MAX_SOURCE = 60; // characters of the text that an activation was patched from
+
+/** The text that an edit patches from, shortened. */
+function sourceOf({ text }: Edit): string {
+  const characters = [...(text ?? "")];
+  return characters.length > MAX_SOURCE ? `${characters.slice(0, MAX_SOURCE - 1).join("")}…` : (text ?? "");
+}
+
 export function phraseEdit({ change }: Messages, edit: Edit, tokens: string[]): string {
   const { target, action, site, block, head, columns, at, amount } = describeEdit(edit);
   const named = at.map((row) => tokenLabel(tokens[row < 0 ? row + tokens.length : row] ?? "")).join(", ");
@@ -18,5 +26,5 @@ export function phraseEdit({ change }: Messages, edit: Edit, tokens: string[]): 
           : target === "weight"
             ? change.weights(block!, head!, named)
             : site;
-  return change.done[action](what, short(amount));
+  return change.done[action](what, action === "patched" ? sourceOf(edit) : short(amount));
 }

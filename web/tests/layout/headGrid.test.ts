@@ -1,0 +1,35 @@
+import { expect, test } from "vitest";
+import { blockGrid, patternAt, patternPosition, sortedGrid } from "../../src/layout/headGrid";
+
+test("a small model has one row per block", () => {
+  const grid = blockGrid(4, 4, 1240, 560)!;
+  expect(patternPosition(grid, 0)).toEqual([58, 18]);
+  expect(patternPosition(grid, 15)[0]).toBe(patternPosition(grid, 3)[0]);
+  expect(patternPosition(grid, 15)[1] + grid.side).toBeLessThanOrEqual(560);
+});
+
+test("many blocks continue in bands side by side, all on the screen", () => {
+  const grid = blockGrid(30, 9, 1240, 560)!;
+  expect(grid.side).toBeGreaterThan(25);
+  for (let number = 0; number < 270; number++) {
+    const [x, y] = patternPosition(grid, number);
+    expect(x + grid.side).toBeLessThanOrEqual(1240);
+    expect(y + grid.side).toBeLessThanOrEqual(560);
+    expect(patternAt(grid, x + 1, y + 1, 270)).toBe(number);
+    expect(patternAt(grid, x + grid.side - 1, y + grid.side - 1, 270)).toBe(number);
+  }
+  expect(patternAt(grid, 5, 30, 270)).toBeNull(); // the names of the blocks
+  expect(patternAt(grid, 60, 5, 270)).toBeNull(); // the names of the heads
+});
+
+test("heads that do not fit side by side are not laid out by block", () => {
+  expect(blockGrid(12, 12, 300, 500)).toBeNull();
+});
+
+test("sorted patterns fill the width, as large as the height allows", () => {
+  const grid = sortedGrid(16, 1240, 560);
+  expect(patternPosition(grid, grid.columns)).toEqual([0, grid.side + grid.caption + 6]);
+  expect(grid.rows * (grid.side + grid.caption + 6)).toBeLessThanOrEqual(560);
+  expect(patternAt(grid, 1, 1, 16)).toBe(0);
+  expect(patternAt(grid, 1239, 559, 16)).toBeNull();
+});
