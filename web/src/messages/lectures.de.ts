@@ -25,6 +25,7 @@ export const lectures: Messages["lectures"] = {
   keys: "→ weiter · ← zurück · n Notizen · Esc beenden",
   notes: "Notizen für Vortragende",
   figure: "Abbildung",
+  needsText: "Diese Abbildung zeigt den Text oben auf der Seite; er ist leer. Gib dort einen ein.",
   notice: "Was auffällt",
   question: "Frage",
   answer: "Deine Antwort",

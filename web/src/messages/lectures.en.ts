@@ -48,6 +48,7 @@ export const lectures = {
   keys: "→ next part · ← back · n notes · Esc leave",
   notes: "Speaker notes",
   figure: "Figure",
+  needsText: "This figure shows the text at the top of the page, which is empty. Type one there.",
   notice: "What to notice",
   question: "Question",
   answer: "Your answer",
