@@ -83,7 +83,7 @@ def inspect(
     if symbol is not None:
         site = _site_of(symbol, need_heads(trace, f"--site {symbol}"), block or 0, head)
     elif block is not None or head is not None:
-        site = _head_of(need_heads(trace, "--block and --head"), block or 0, head or 0) + ".weights"
+        site = _head_of(need_heads(trace, "a head (`--block`, `--head`)"), block or 0, head or 0) + ".weights"
     if isinstance(trace, StateTrace) and site is None:
         site = f"block.{trace.config.n_block - 1}.state"
     if figure is not None:

@@ -125,7 +125,7 @@ export const STOPS_000: Record<string, StopText> = {
     hint: "Welche Teile eines Blocks lesen aus den Strömen anderer Tokens?",
     solution: "Nur in seinem eigenen: Ohne Köpfe gelangt nichts von einem Strom in den anderen.",
     notes:
-      "Jeder Strom hat hier drei Teile, und jeder Teil wird von einem Kopf oder von der Einbettung geschrieben: So wird die Bewegung sichtbar. Der erste Kopf arbeitet in einem Strom, den der zweite in einem anderen liest; keiner kann es allein. Der Link zeigt die Köpfe des Modells, sortiert danach, wie sehr sie das tun.",
+      "Jeder Strom hat hier drei Teile, und jeder Teil wird von einem Kopf oder von der Einbettung geschrieben: So wird die Bewegung sichtbar. Der erste Kopf schreibt in einen Strom; der zweite arbeitet an einem späteren und liest, was der erste geschrieben hat. Keiner der beiden kann das allein. Der Link zeigt die Köpfe des Modells, sortiert danach, wie sehr sie das tun.",
   },
 };
 

@@ -71,7 +71,7 @@ export const STOPS_000: Record<string, StopProse> = {
     notice:
       "After A B C A, the circuit predicts B. Without the first head, the second has nothing to find and copies the same share of every token, the start included; without the second, nothing is copied, and all letters are equally likely.",
     notes:
-      "Each stream has three parts here, and every part is written by one head or by the embedding: this is what makes the movement visible. What the first head writes into one stream, the second reads from another; neither can do it alone. The link shows the heads of the model, sorted by how much they do this.",
+      "Each stream has three parts here, and every part is written by one head or by the embedding: this is what makes the movement visible. The first head writes into one stream; the second, working on a later one, reads what the first wrote. Neither can do this alone. The link shows the heads of the model, sorted by how much they do this.",
   },
 };
 

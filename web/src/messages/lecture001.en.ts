@@ -15,7 +15,7 @@ export const STOPS_001: Record<string, StopProse> = {
     notice:
       "“bats” goes in with the same vector in both sentences and comes out with different ones. Change a number in the first vector: every output changes.",
     notes:
-      "The equals sign in the lecture means the same inputs and outputs, not the same numbers. The RNN here is $h_t = \\tanh(e_t + h_{t-1}/2)$, and the attention is the simplest one: dot products of the vectors themselves. A real model shows the two “bats” under Word vectors.",
+      "The equals sign in the lecture means the same inputs and outputs, not the same numbers. The RNN here is $h_t = \\tanh(e_t + h_{t-1}/2)$, and the attention is the simplest one: dot products of the vectors themselves. Open Word vectors to see the two “bats” in a real model.",
   },
   "001.3": {
     idea: "A sequence of digits ends in 1 if any digit was a 1, and in 0 otherwise. Let a 1 be followed by many zeros. An RNN passes the information from cell to cell, $h_t = \\tanh(x_t w + h_{t-1} U + b)$; this one is trained here, on 5 to 20 digits. Attention looks straight at the 1.",
