@@ -77,7 +77,7 @@ export const lectures: Messages["lectures"] = {
     inAttended: "Sonde an der Aufmerksamkeit",
     after: (zeros) => `nach ${zeros} Nullen`,
     accuracy: "Genauigkeit der Sonde",
-    cells: "Mittlerer Zustand nach einer 1 und Nullen, minus dem nach einer 0 und Nullen, Zelle für Zelle",
+    cells: "Mittlerer Zustand nach einer 1 und Nullen, minus dem nach einer 0 und Nullen",
     probes: (noise) =>
       `Eine lineare Sonde sucht an jeder Zelle die erste Ziffer; Zufall ist 0,5. Rauschen bis ±${noise}, Schlüssel mal 10.`,
     base: "Basis der Softmax",
