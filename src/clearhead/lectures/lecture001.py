@@ -104,9 +104,9 @@ LECTURE = Lecture(
         LectureStop(
             "001.9",
             "Two details turn this into a language model. The mask keeps a token from attending to later ones, which "
-            "it is supposed to predict. And because attention only sums over the tokens up to it, a token does not know "
-            "their order unless a position is added to each embedding: xi = ei + [sin i, cos i] with i = 0, 1, 2, …, "
-            "as in the paper. Here, q = x, k = 2x and v = x.",
+            "it is supposed to predict. And because attention only sums over the tokens up to it, a token does not "
+            "know their order unless a position is added to each embedding: xi = ei + [sin i, cos i] with "
+            "i = 0, 1, 2, …, as in the paper. Here, q = x, k = 2x and v = x.",
             numbers.mask_and_position,
             "Without positions, swapping the first two tokens, 0110 and 1010, does not change the output of the last "
             "one. With positions, it changes by {change with mask, positions:.2g}. Without the mask, the upper "

@@ -37,8 +37,8 @@ LECTURE = Lecture(
             "002.3",
             "Given a sequence of words, which one is most likely to follow? Every earlier word may play a role, but "
             "some matter more: “Damian had a secret child, a girl, and had written in his will that his belongings "
-            "will belong to …”. Attribution splits the logit of “her” by the tokens that heads brought it from; another way to "
-            "find out is to replace a word.",
+            "will belong to …”. Attribution splits the logit of “her” by the tokens that heads brought it from; "
+            "another way to find out is to replace a word.",
             numbers.next_word,
             "The model says “her” with {probability of “her”:.2%}; with a boy instead of a girl, it says “him” with "
             "{probability of “him” after “boy”:.2%}. What the heads at the last token bring in favor of “her” comes "
