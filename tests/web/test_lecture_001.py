@@ -177,7 +177,7 @@ def test_zeros_flatten_attention_and_a_boost_sharpens_it(visitor):
         return [number(each) for each in values.all_inner_texts()]
 
     for zeros, boost in ((100, 1), (1000, 1), (1000, 10), (3, 10)):
-        fill(visitor, Zeros=zeros, Boost_of_the_keys=boost)
+        fill(visitor, Zeros=zeros, Key_boost=boost)
         one, *zero = softmax(np.array([boost, *zeros * [0]], dtype=float))
         visitor.expect(weights, pytest.approx([one, zero[0], sum(zero)], abs=6e-6))
     assert values.first.inner_text() == "0.99986"

@@ -32,9 +32,9 @@ export const STOPS_002: Record<string, StopText> = {
   },
   "002.3": {
     title: "Die Hauptaufgabe eines Sprachmodells",
-    idea: "Welches Wort folgt am wahrscheinlichsten auf eine Folge von Wörtern? Jedes frühere Wort kann eine Rolle spielen, aber nicht alle im selben Maß, und nie wird ein Wort von den Wörtern nach ihm beeinflusst: Sprache hat eine zeitliche Dimension. Hier stimmt jedes frühere Wort $w$ für sich ab, gleich in welcher Reihenfolge: Ein Kandidat am Ende von $n$ Zeilen zählt $n \\prod_w (n_w + 1)/(n + 2)$, wenn $n_w$ davon $w$ enthalten. Die Zahl eines Wortes sagt, um wie viel die Wahrscheinlichkeit ohne es fiele.",
+    idea: "Welches Wort folgt am wahrscheinlichsten auf eine Folge von Wörtern? Jedes frühere Wort kann eine Rolle spielen, aber nicht alle im selben Maß, und kein Wort wird von späteren beeinflusst: Sprache hat eine zeitliche Dimension. Hier stimmt jedes frühere Wort $w$ für sich ab, gleich in welcher Reihenfolge: Ein Kandidat am Ende von $n$ Zeilen zählt $n \\prod_w (n_w + 1)/(n + 2)$, wenn $n_w$ davon $w$ enthalten. Die Zahl unter $w$ sagt, was ohne $w$ an Wahrscheinlichkeit fehlte.",
     notice:
-      "Klicke Wörter aus Damians Satz weg: Ohne eines von ihnen wird aus „her“ „him“. Jedes „his“ zieht in die andere Richtung. Lies nur einen Teil des Satzes: Die Vorhersage ändert sich, sobald das entscheidende Wort kommt.",
+      "Klicke Wörter aus Damians Satz weg: Ohne eines wird aus „her“ „him“. Jedes „his“ zieht in die andere Richtung. Lies nur einen Teil: Die Vorhersage ändert sich mit dem entscheidenden Wort.",
     question: "Welches dieser Wörter in Damians Satz spricht am direktesten dafür, dass „her“ folgt?",
     options: ["secret", "girl", "his", "belongings"],
     hint: "Welches von ihnen sagt, wer erbt?",
