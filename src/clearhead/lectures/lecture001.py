@@ -17,9 +17,9 @@ LECTURE = Lecture(
         LectureStop(
             "001.1",
             "A language model gives a text a probability, token by token: P(w) = Π P(wi | w1 … wi-1). Models differ in "
-            "how they know the past. An n-gram sees only the last n-1 tokens, an RNN packs all of them into one vector "
-            "h, and a transformer looks back at each one. The counts come from “the chicken was tired”, “the road was "
-            "wide” and “the chicken crossed the road”.",
+            "what they know of the past. An n-gram model sees only the last n-1 tokens, an RNN packs all of them into "
+            "one vector h, and a transformer looks back at each one. The counts come from “the chicken was tired”, "
+            "“the road was wide” and “the chicken crossed the road”.",
             numbers.language_modeling,
             "The bigram model accepts “the chicken was wide”: at “was”, it has forgotten the chicken. Given the whole "
             "past, the probability is 0. The built-in model knows the whole past too, and also has an answer for "
@@ -104,8 +104,8 @@ LECTURE = Lecture(
         LectureStop(
             "001.9",
             "Two details turn this into a language model. The mask keeps a token from attending to later ones, which "
-            "it is supposed to predict. And because attention only sums over the tokens up to it, a token does not "
-            "know their order unless a position is added to each embedding: xi = ei + [sin i, cos i] with "
+            "it is supposed to predict. And because attention only computes a weighted sum, a token does not know "
+            "the order of those before it unless a position is added to each embedding: xi = ei + [sin i, cos i] with "
             "i = 0, 1, 2, …, as in the paper. Here, q = x, k = 2x and v = x.",
             numbers.mask_and_position,
             "Without positions, swapping the first two tokens, 0110 and 1010, does not change the output of the last "

@@ -4,7 +4,7 @@ import type { StopProse } from "./lectures.en";
 
 export const STOPS_001: Record<string, StopProse> = {
   "001.1": {
-    idea: "A language model gives a text a probability, token by token: $P(w) = \\prod_i P(w_i \\mid w_1, \\dots, w_{i-1})$. Models differ in what they know of the past. An n-gram sees only the last $n-1$ tokens, an RNN packs all of them into one vector $h$, and a transformer looks back at each one.",
+    idea: "A language model gives a text a probability, token by token: $P(w) = \\prod_i P(w_i \\mid w_1, \\dots, w_{i-1})$. Models differ in what they know of the past. An n-gram model sees only the last $n-1$ tokens, an RNN packs all of them into one vector $h$, and a transformer looks back at each one.",
     notice:
       "The bigram accepts “the chicken was wide”: at “was”, it has forgotten the chicken. Given the whole past, the probability is 0.",
     notes:
@@ -60,7 +60,7 @@ export const STOPS_001: Record<string, StopProse> = {
       "The lecture writes $W^O A E$; with rows as vectors, the product is $A V W^O$. Switch the division on: the scores fall from 10 to 7.07, and the weights become a little less sharp.",
   },
   "001.9": {
-    idea: "Two details turn this into a language model. The mask keeps a token from attending to later ones, which it is supposed to predict. And because attention only sums over the tokens up to it, a token does not know their order unless a position is added to each embedding: $x_i = e_i + [\\sin i, \\cos i]$ with $i = 0, 1, 2, \\dots$, as in the paper. Here, $q = x$, $k = 2x$ and $v = x$.",
+    idea: "Two details turn this into a language model. The mask keeps a token from attending to later ones, which it is supposed to predict. And because attention only computes a weighted sum, a token does not know the order of those before it unless a position is added to each embedding: $x_i = e_i + [\\sin i, \\cos i]$ with $i = 0, 1, 2, \\dots$, as in the paper. Here, $q = x$, $k = 2x$ and $v = x$.",
     notice:
       "Without positions, swapping the first two tokens does not change the output of the last one. Add positions, and it does. Remove the mask, and the upper triangle fills: tokens see their own future.",
     notes:
