@@ -116,11 +116,10 @@ export const STOPS_000: Record<string, StopText> = {
   },
   "000.10": {
     title: "Der Residualstrom",
-    idea: "Normen und Feed-Forward-Netze wirken auf den Strom eines Tokens. Nur die Aufmerksamkeit liest aus anderen: Ein Kopf bringt Information aus deren Strömen in den aktuellen (Elhage et al. 2021). Zwei Köpfe bilden einen Induktionsschaltkreis: Der erste vermerkt bei jedem Token, was davor stand, der zweite findet, wo das aktuelle Token davor stand, und kopiert, was folgte.",
+    idea: "Normen und Feed-Forward-Netze wirken auf den Strom eines Tokens. Nur die Aufmerksamkeit liest aus anderen: Ein Kopf bringt Information aus deren Strömen in den aktuellen (Elhage et al. 2021). Zwei Köpfe bilden einen Induktionsschaltkreis: Der erste vermerkt bei jedem Token, was davor stand; der zweite findet, wo das aktuelle Token schon stand, und kopiert, was folgte.",
     notice:
-      "Nach A B C A sagt der Schaltkreis B vorher. Ohne den ersten Kopf findet der zweite nichts und kopiert von allen Tokens, auch vom Anfang, gleich viel; ohne den zweiten wird nichts kopiert, und alle Buchstaben sind gleich wahrscheinlich.",
-    question:
-      "Entferne alle Köpfe und ändere den Vektor des ersten Tokens. In welchen Strömen ändert sich etwas?",
+      "Nach A B C A folgt B. Ohne den ersten Kopf kopiert der zweite von allen Tokens gleich viel, auch vom Anfang; ohne den zweiten sind alle Buchstaben gleich wahrscheinlich.",
+    question: "Ohne Köpfe wird der Vektor des ersten Tokens geändert. In welchen Strömen ändert sich etwas?",
     options: ["nur in seinem eigenen", "in seinem und allen späteren", "in allen"],
     hint: "Welche Teile eines Blocks lesen aus den Strömen anderer Tokens?",
     solution: "Nur in seinem eigenen: Ohne Köpfe gelangt nichts von einem Strom in den anderen.",
