@@ -16,6 +16,7 @@ from clearhead.runs import training
 from clearhead.runs.request import TrainingRequest, TrainingSettings
 from clearhead.runs.run_folder import read_metrics
 from clearhead.training.trainer import Trainer
+from tests.runs.recording_display import RecordingDisplay
 
 SIZES = {
     "blocks": 1,
@@ -226,26 +227,10 @@ def test_callbacks_of_an_ngram_model_are_rejected(story_file):
         clearhead.train(story_file, kind="ngram", callbacks=print)
 
 
-class Display:
-    """A display that remembers what it was told."""
-
-    def __init__(self):
-        self.said = []
-
-    def write(self, text):
-        self.said.append(text)
-
-    def clear(self):
-        self.said.append("clear")
-
-    def close(self):
-        self.said.append("close")
-
-
 def test_progress_is_shown_unless_turned_off(story_file, monkeypatch, capsys):
     clearhead.train(story_file, steps=2, **SIZES)
     assert capsys.readouterr().out == ""
-    display = Display()
+    display = RecordingDisplay()
     monkeypatch.setattr(training, "find_display", lambda: display)
     clearhead.train(story_file, steps=3, progress=False, **SIZES)
     assert display.said == []
@@ -256,7 +241,7 @@ def test_progress_is_shown_unless_turned_off(story_file, monkeypatch, capsys):
 
 
 def test_progress_makes_room_for_warnings(story_text, tmp_path, monkeypatch):
-    display = Display()
+    display = RecordingDisplay()
     monkeypatch.setattr(training, "find_display", lambda: display)
     (tmp_path / "talks.jsonl").write_text(story_text[:3000])
     with pytest.warns(UserWarning, match="read as plain text"):
