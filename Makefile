@@ -25,10 +25,9 @@ test: check $(PAGE)
 	$(if $(NPM),cd web && npm test --silent)
 
 # The rest as well: real browsers on every view, executed notebooks and docs, wheels, long labs, and speed.
-# A test that fails there is run once more, and the rerun is reported.
 test-all: test
-	$(PYTEST) --reruns 1 -r fER -m "slow and not clock"
-	$(BIN)/pytest --reruns 1 -r fER -m clock
+	$(PYTEST) -m "slow and not clock"
+	$(BIN)/pytest $(PYTEST_OPTIONS) -m clock
 
 check: $(READY) $(if $(NPM),$(WEB))
 	$(BIN)/ruff check

@@ -86,7 +86,11 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device")
     parser.add_argument("--ngram", action=argparse.BooleanOptionalAction, default=True)
-    parser.add_argument("--short", action="store_true", help="Compare two sizes on the stories for seconds.")
+    parser.add_argument(
+        "--short",
+        action="store_true",
+        help="Compare two vocabularies on a few stories, for about a second each.",
+    )
     options = parser.parse_args()
     if options.short:
         options.sizes, options.vocab, options.minutes = ["0.02MB"], [300, 400], 0.02

@@ -46,7 +46,7 @@ def learner_config_from_json(settings: dict[str, Any]) -> LearnerConfig:
 
 
 def describe_shape(config: AnyConfig) -> str:
-    """The size of a network in words."""
+    """Describe the size of a network, such as “4 blocks of 3 heads”."""
     if isinstance(config, NGramConfig):
         return f"{config.n_ngram:,} n-grams of up to {config.order} tokens"
     if isinstance(config, Config):

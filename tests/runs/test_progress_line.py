@@ -16,29 +16,12 @@ from clearhead.runs.progress_line import (
 )
 from clearhead.runs.run import Progress
 from clearhead.training.trainer import StepRecord
+from tests.runs.recording_display import RecordingDisplay
 
 
 class Terminal(io.StringIO):
     def isatty(self):
         return True
-
-
-class Recorder:
-    """A display that remembers what it was told."""
-
-    columns = 80
-
-    def __init__(self):
-        self.said = []
-
-    def write(self, text):
-        self.said.append(text)
-
-    def clear(self):
-        self.said.append("clear")
-
-    def close(self):
-        self.said.append("close")
 
 
 def progress(step, validation=None):
@@ -107,7 +90,7 @@ def test_nothing_is_shown_elsewhere(monkeypatch):
 def test_line_is_updated_a_few_times_per_second_and_ends_with_the_last_step(monkeypatch):
     now = 0.0
     monkeypatch.setattr(progress_line.time, "monotonic", lambda: now)
-    recorder = Recorder()
+    recorder = RecordingDisplay()
     line = ProgressLine(recorder)
     for step in range(1, 9):
         line.step(progress(step, validation=2.0 if step == 3 else None), None)

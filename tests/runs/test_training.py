@@ -17,6 +17,7 @@ from clearhead.runs.request import TrainingRequest, TrainingSettings
 from clearhead.runs.run import Run
 from clearhead.runs.run_folder import read_metrics
 from clearhead.training.trainer import Trainer
+from tests.runs.recording_display import RecordingDisplay
 
 SIZES = {
     "blocks": 1,
@@ -227,28 +228,10 @@ def test_callbacks_of_an_ngram_model_are_rejected(story_file):
         clearhead.train(story_file, kind="ngram", callbacks=print)
 
 
-class Display:
-    """A display that remembers what it was told."""
-
-    columns = 80
-
-    def __init__(self):
-        self.said = []
-
-    def write(self, text):
-        self.said.append(text)
-
-    def clear(self):
-        self.said.append("clear")
-
-    def close(self):
-        self.said.append("close")
-
-
 def test_progress_is_shown_unless_turned_off(story_file, monkeypatch, capsys):
     clearhead.train(story_file, steps=2, **SIZES)
     assert capsys.readouterr().out == ""
-    display = Display()
+    display = RecordingDisplay()
     monkeypatch.setattr(training, "find_display", lambda: display)
     clearhead.train(story_file, steps=3, progress=False, **SIZES)
     assert display.said == []
@@ -259,7 +242,7 @@ def test_progress_is_shown_unless_turned_off(story_file, monkeypatch, capsys):
 
 
 def test_progress_makes_room_for_warnings(story_file, monkeypatch):
-    display, validate = Display(), Run.validate
+    display, validate = RecordingDisplay(), Run.validate
 
     def validate_with_note(run):
         run.notes.append("the disk is almost full")

@@ -300,6 +300,7 @@ def test_edits_that_no_longer_fit_are_dropped(visitor, model):
 def test_attention_weight_is_edited_by_keyboard_and_undone(visitor, model):
     visitor.open(model="modern", text=TEXT, view="change", block=1, head=0)
     slider = visitor.page.get_by_label("attention from")
+    visitor.expect(slider.is_enabled, True)  # once the weights are loaded
     before = float(slider.input_value())
     slider.focus()
     for _ in range(5):

@@ -62,7 +62,7 @@ def test_images_are_exported_as_svg_and_png(visitor, tmp_path):
     assert {"too", "embedding", "query", "feed-forward", "block 0", "attention · head 0"} <= set(said)
     assert any(line.startswith("modern · Block 0, head 0 · The duck") for line in said)
     assert {"0", "1.00", "masked"} <= set(said)  # the legend
-    assert {"other columns", "negative", "positive", "+ attention", "+ feed-forward"} <= set(said)
+    assert {"color strip under a column: negative → positive", "+ attention", "+ feed-forward"} <= set(said)
 
 
 def test_color_scale_is_the_same_in_the_figure(visitor, tmp_path):

@@ -40,7 +40,9 @@ def test_numbers_in_formulas_match_python(visitor, models):
     query = follow("project", f"{head}.query_raw", 2)
     terms = products(trace["block.1.normed"][row], model.weight(f"{head}.W_Q")[:, 2])
     assert query.startswith("\\displaystyle {}= " + " + ".join(terms[:SHOWN]))
-    assert f"\\text{{… {len(terms) - SHOWN} more}}" in query
+    assert f"\\text{{… {len(terms) - SHOWN} smaller}}" in query
+    order = visitor.page.locator("[data-testid=card] .order")
+    assert set(order.all_inner_texts()) == {"largest products first"}
 
     score = trace[f"{head}.scores"][row, 1].item()
     divided = follow("divide", f"{head}.scaled", 1)
@@ -48,10 +50,12 @@ def test_numbers_in_formulas_match_python(visitor, models):
 
     scores = trace[f"{head}.masked"][row]
     softmax = follow("softmax", f"{head}.weights", 1)
-    largest = sorted((x for i, x in enumerate(scores.tolist()) if i != 1), reverse=True)[:2]
+    *largest, third = sorted((x for i, x in enumerate(scores.tolist()) if i != 1), reverse=True)[:3]
     powers = [f"e^{{{tex(x)}}}" for x in (scores[1].item(), *largest)]
-    rest = f"\\text{{… {len(scores) - 3} more}}"
+    rest = f"\\text{{… {len(scores) - 3} {'smaller' if scores[1].item() >= third else 'more'}}}"
     assert softmax == f"\\displaystyle {{}}= \\frac{{{powers[0]}}}{{{' + '.join([*powers, rest])}}}"
+
+    assert order.all_inner_texts() == ["this, then the largest"]
 
     visitor.open(model="lecture", text=TEXT, block=1, part="norm", step="norm")
     normed = follow("norm", "block.1.normed", 3)

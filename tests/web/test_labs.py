@@ -159,6 +159,9 @@ def test_lab_offers_the_model_it_was_designed_for(visit, models):
         token = visitor.page.locator("[data-findings=token]")
         visitor.expect(lambda: token.inner_text().strip("␣ "), "her")
         assert visitor.button("Switch to stories").count() == 0
+        tables = visitor.page.locator(".scroll:has(table)")  # no row is hidden
+        assert tables.count() > 0
+        assert tables.evaluate_all("(all) => all.every((each) => each.scrollHeight <= each.clientHeight)")
     registry.close(cancel=True)
 
 

@@ -11,7 +11,7 @@ from tests.web.visitor import percent, shows, visible
 
 TIRED = "The chicken didn't cross the road because it was too tired."
 WIDE = "The chicken didn't cross the road because it was too wide."
-TRUMPET = "The trumpet didn't fit in the bucket because it was too"
+TRUMPET = "The trumpet didn't fit in the bucket because it was too big."
 
 
 def vectors(text):
@@ -108,6 +108,39 @@ def test_lines_are_the_weights_of_a_head(visitor, models, name):
     visitor.button("Open in Step by step").click()
     assert visitor.site == "block.0.head.1.weights"
     assert "row=2" in visitor.url
+
+
+STORY = (
+    "Ella lived near the village. She had a trumpet, and it was green. One afternoon, Ella lost her trumpet."
+)
+
+
+@pytest.mark.parametrize("stop", ["000.2", "000.7"])
+def test_tokens_stay_within_the_figure(visit, stop):
+    visitor = visit(width=1280, height=720)
+    visitor.open(model="modern", text=STORY, view="lectures", stop=stop)
+    page = visitor.page
+
+    def edges():
+        """The right edges of the tokens, and that of the figure."""
+        return page.evaluate(
+            """() => [...document.querySelectorAll(".figure .tokens > *"), document.querySelector(".figure")]
+                .map((each) => each.getBoundingClientRect().right)"""
+        )
+
+    def fit():
+        *tokens, figure = edges()
+        return len(tokens) > 8 and max(tokens) <= figure + 0.5
+
+    page.locator(".figure .tokens").first.wait_for()
+    visitor.settle()
+    visitor.expect(fit, True)
+    page.keyboard.press("p")
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    page.get_by_role("dialog").locator(".figure .tokens").first.wait_for()
+    visitor.settle()
+    visitor.expect(fit, True)
 
 
 def test_simplest_attention_by_hand(visitor):
@@ -208,6 +241,12 @@ def test_dividing_keeps_the_softmax_soft(visitor, d_k, seed):
 def test_steps_are_revealed_one_by_one(visitor, models, name):
     visitor.open(model=name, text=TEXT, view="lectures", stop="000.6")
     choose(visitor, "Head", "1.1")
+    config = models[name].config
+    for said, is_true in (
+        ("rotated by their position.", config.position == "rotary"),
+        ("Queries and keys are then normalized", config.qk_norm),
+    ):
+        visitor.expect(lambda said=said: said in figure(visitor), is_true)
     _, at = trace_of(models[name])
     sites = ("query", "key", "value", "scores", "scaled", "weights", "mixed", "output")
     query, key, value, scores, scaled, weights, mixed, output = (
@@ -332,12 +371,17 @@ def test_stack_keeps_the_width(visitor, models):
     choose(visitor, "Token", "1")
     trace, at = trace_of(models["modern"])
     sites = ("block.1.output", "block.0.output", "block.0.input")
-    lengths = [np.linalg.norm(at(site)[1]) for site in sites]
+    streams = [at(site)[1] for site in sites]
 
     def rows():
         return [(row[0], number(row[2])) for row in table(visitor, "the stack") if row[2] != ""]
 
-    visitor.expect(rows, [("1 × 12", pytest.approx(length, abs=6e-3)) for length in lengths])
+    visitor.expect(rows, [("1 × 12", pytest.approx(np.linalg.norm(each), abs=6e-3)) for each in streams])
+    *cosines, lowest = [row[3] for row in table(visitor, "the stack") if row[2] != ""]
+    assert [number(each) for each in cosines] == pytest.approx(
+        [cosine(*pair) for pair in pairwise(streams)], abs=6e-3
+    )
+    assert lowest == ""
     assert visitor.page.locator(".strip span").first.locator("i").count() == 12
     assert f"With {len(trace)} tokens, {len(trace)} × 12 numbers enter" in figure(visitor)
 

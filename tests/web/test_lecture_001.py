@@ -70,27 +70,35 @@ def test_probabilities_are_counted(visitor):
         return [number(row[-1]) for row in table(visitor, "probability")]
 
     visitor.expect(products, pytest.approx(np.cumprod(shares), abs=6e-5))
-    visitor.page.get_by_label("What the model knows").select_option("transformer")
+    visitor.page.get_by_label("What the model knows").select_option("all")
     visitor.expect(products, [0.75, 0.25, 0.0])  # "the dog" is never followed by "ran"
+    visitor.page.get_by_text("RNNs and transformers estimate").wait_for()
+    visitor.page.get_by_label("Sentence", exact=True).fill(" ".join(3 * sentence))
+    visitor.expect(lambda: table(visitor, "probability")[-1], ["the whole text", "", "0"])
+    visitor.page.get_by_role("rowheader", name="… 2 more").wait_for()
 
 
-def test_loaded_model_gives_its_own_probabilities(visitor, models):
-    go(visitor, "001.1")
+@pytest.mark.parametrize("text", [TEXT, f"{TEXT} to cross the road. {TEXT}."])
+def test_loaded_model_gives_its_own_probabilities(visitor, models, text):
+    visitor.open(model="modern", text=text, view="lectures", stop="001.1")
     visitor.page.get_by_label("What the model knows").select_option("model")
-    trace = models["modern"].inspect(TEXT)
-    ids = trace.ids.flatten().tolist()[:8]
+    trace = models["modern"].inspect(text)
+    ids = trace.ids.flatten().tolist()
     probabilities = trace["logits"].squeeze(0).softmax(-1).detach().numpy().astype(float)
     wanted = np.array([probabilities[i, token] for i, token in enumerate(ids[1:])])
+    products = np.cumprod(wanted)
 
     def shows(column, expected):
-        cells = [row[column] for row in table(visitor, "probability")]
+        cells = [cell for row in table(visitor, "probability") if (cell := row[column])]
         if "–" in cells or len(cells) != len(expected):
             return False  # not loaded yet
         tolerance = np.where(expected < 9.5e-4, 0.051 * expected, 6e-5)  # two digits, or four decimals
         return bool((np.abs(np.array([number(cell) for cell in cells]) - expected) <= tolerance).all())
 
-    visitor.expect(lambda: shows(-2, wanted), True)
-    assert shows(-1, np.cumprod(wanted))
+    visitor.expect(lambda: shows(-2, wanted[:7]), True)
+    more = len(wanted) - 7
+    visitor.expect(lambda: shows(-1, np.append(products[:7], products[7:][-1:])), True)
+    assert visitor.page.get_by_role("rowheader", name=f"… {more} more").count() == (more > 0)
 
 
 def run_rnn(x):
@@ -169,7 +177,7 @@ def test_zeros_flatten_attention_and_a_boost_sharpens_it(visitor):
         return [number(each) for each in values.all_inner_texts()]
 
     for zeros, boost in ((100, 1), (1000, 1), (1000, 10), (3, 10)):
-        fill(visitor, Zeros=zeros, Boost_of_the_keys=boost)
+        fill(visitor, Zeros=zeros, Key_boost=boost)
         one, *zero = softmax(np.array([boost, *zeros * [0]], dtype=float))
         visitor.expect(weights, pytest.approx([one, zero[0], sum(zero)], abs=6e-6))
     assert values.first.inner_text() == "0.99986"

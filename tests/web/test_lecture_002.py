@@ -57,8 +57,9 @@ def test_widths_are_trained_and_compared(visitor):
         visitor.expect(lambda: "Guess, then train" in figure(visitor), True)
         visitor.button("Train 6 models").click()
         losses = sweep(amount, seed)
-        best = WIDTHS[losses[0].argmin()]
-        visitor.expect(lambda best=best: f"lowest at width {best}." in figure(visitor), True)
+        best = [width for width, loss in zip(WIDTHS, losses[0], strict=True) if loss < losses[0].min() + 4e-5]
+        assert len(best) == 1
+        visitor.expect(lambda best=best: f"lowest at width {best[0]}." in figure(visitor), True)
         sees(visitor, "Loss by width", losses, 4)
 
 
@@ -170,6 +171,8 @@ def test_window_slides(visitor, length, generated):
         rows.append([" ".join(words[-length:]), word, times])
         words.append(word)
     visitor.expect(lambda: table(visitor, "Windows"), rows[-5:])
+    ignored = any(visitor.page.get_by_role("table", name="Windows").locator("td .muted").all_inner_texts())
+    assert ("Gray words did not help" in figure(visitor)) == ignored
     assert visitor.page.get_by_label("Generated text").inner_text().split() == words
     last = visitor.page.locator(".figure tbody th .katex-html").last
     assert last.evaluate("each => each.textContent").replace("\u200b", "").endswith(f"w{8 + generated}")
@@ -256,8 +259,8 @@ def test_output_is_the_weighted_sum_of_values(visitor, d_v):
     go(visitor, "002.8")
     visitor.page.get_by_role("spinbutton", name="Width d_v of the values").fill(str(d_v))
     head = run_head(d_v=d_v)
-    for name in ("P", "V", "A"):
-        shows(visitor, name, head[name])
+    for name, key in (("P", "P"), ("V", "V"), ("output", "A")):
+        shows(visitor, name, head[key])
     for row, word in ((1, "2 quick"), (7, "8 lazy")):
         visitor.button(word).click()
         terms = head["P"][row, : row + 1, None] * head["V"][: row + 1]
@@ -332,10 +335,10 @@ def test_stops_5_to_8_are_one_example(visitor):
     page.locator(".brand").click()
     for _ in range(2):
         page.keyboard.press("ArrowRight")
-    shows(visitor, "A", run_head(["one", "two", "three"])["A"])
+    shows(visitor, "output", run_head(["one", "two", "three"])["A"])
     assert visitor.button("3 three").get_attribute("aria-pressed") == "true"
     visitor.button("Reset").click()
-    shows(visitor, "A", run_head()["A"])
+    shows(visitor, "output", run_head()["A"])
 
 
 def test_figures_take_empty_fields(visitor):

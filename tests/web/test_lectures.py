@@ -157,7 +157,7 @@ def test_links_open_views_with_the_inputs_of_the_figure(visitor):
     visitor.button("Reset").click()
     visitor.expect(visitor.page.get_by_label("query matrix, row 0, column 1").input_value, "1")
     go(visitor, "001.5")
-    fill(visitor, Zeros=5, Boost_of_the_keys=2)
+    fill(visitor, Zeros=5, Key_boost=2)
     visitor.button("Open in Labs").click()
     visitor.expect(visitor.page.get_by_role("textbox", name="sequence").input_value, "100000")
     visitor.settle()

@@ -287,6 +287,21 @@ def test_language_can_be_switched(visit):
     visitor.page.get_by_label("Language").wait_for()
 
 
+def test_tour_ends_when_another_view_is_opened(visit):
+    visitor = visit(walked=False)
+    walk = visitor.page.get_by_label("Short tour")
+    visitor.open(model="modern")
+    walk.wait_for()
+    visitor.page.keyboard.press("ArrowRight")
+    visitor.expect(lambda: "2 / 6" in walk.inner_text(), True)
+    visitor.page.get_by_role("navigation").get_by_role("button", name="Lectures", exact=True).click()
+    visitor.expect(walk.count, 0)
+    visitor.button("Start the tour").click()
+    walk.wait_for()
+    visitor.page.get_by_role("navigation").get_by_role("button", name="Step by step", exact=True).click()
+    visitor.expect(walk.count, 0)
+
+
 def test_tour_is_shown_on_the_first_visit_only(visit):
     visitor = visit(walked=False)
     walk = visitor.page.get_by_label("Short tour")

@@ -126,6 +126,41 @@ def test_back_and_forward_retrace_ten_sources_and_a_link_restores_them(visit):
     assert crumbs.count() == len(way)
 
 
+def test_breadcrumb_names_the_block_where_it_changes_in_one_line(visit):
+    visitor = visit(width=1280, height=720)
+    visitor.open(model="modern", text="The duck was too tired", block=1, part="norm", step="norm")
+    visitor.see("block.1.normed")
+    visitor.page.locator("[role=gridcell][data-row='3'][data-column='1']").click()
+    way = [
+        "block.1.normed",
+        "block.1.input",
+        "block.0.output",
+        "block.0.middle",
+        "block.0.input",
+        "embedding",
+    ]
+    for name in way[1:]:
+        visitor.page.locator(f"[data-testid=card] .number[data-cell^='{name} ']").first.click()
+        visitor.page.wait_for_selector(f"[data-testid=card] h3[data-cell^='{name} ']")
+    crumbs = visitor.page.locator("[data-testid=card] nav .crumb")
+    blocks = crumbs.locator(".block")
+    visitor.expect(lambda: [text.strip() for text in blocks.all_inner_texts()][-1:], ["block 0:"])
+    titles = crumbs.evaluate_all("(all) => all.map((each) => each.title)")
+    assert [title.rpartition(", ")[2] for title in titles[:-1]] == ["block 1"] * 2 + ["block 0"] * 3
+    assert crumbs.locator(".hidden").all_text_contents() == titles
+    tops = crumbs.evaluate_all("(all) => all.map((each) => each.offsetTop)")
+    assert max(tops) - min(tops) < 10
+
+
+def test_row_labels_have_room_for_descenders(visit):
+    visitor = visit(width=1280, height=720)
+    visitor.open(model="modern", text=TEXT)
+    room = visitor.page.locator("[role=rowheader] button").evaluate_all(
+        "(all) => all.map((each) => each.offsetHeight / parseFloat(getComputedStyle(each).fontSize))"
+    )
+    assert min(room) >= 1.15  # lines
+
+
 def test_generated_text_is_one_history_entry(visitor):
     visitor.open(model="shared", text="a cat")
     before = visitor.page.evaluate("history.length")

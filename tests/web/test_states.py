@@ -135,6 +135,17 @@ def test_an_empty_text_stays_empty_after_a_reload(visitor):
     assert visitor.button("Next word", exact=False).is_disabled()
     visitor.page.get_by_role("button", name="Tiny head").click()  # a view that is not about the text
     visitor.page.get_by_text("small enough to compute by hand").wait_for()
+    main = visitor.page.locator("main")
+    assert "stale" not in main.get_attribute("class")
+    visitor.page.get_by_role("button", name="Training", exact=True).click()
+    visitor.page.get_by_text("There are no runs").wait_for()
+    visitor.page.get_by_role("button", name="Labs", exact=True).click()
+    visitor.page.locator("[data-part=weights] table").wait_for()
+    visitor.page.get_by_role("button", name="Lectures", exact=True).click()
+    visitor.page.get_by_text("after block 0").first.wait_for()  # a figure with sentences of its own
+    for _ in range(28):
+        assert "stale" not in main.get_attribute("class")
+        visitor.button("Next stop →").click()
     visitor.page.get_by_role("button", name="Step by step").click()
     visitor.type(TEXT)
     visitor.expect(lambda: visitor.said != [], True)

@@ -135,6 +135,9 @@ def test_curves_of_the_built_in_model_are_labeled(visit, home, place, locale):
             )
             box = chart.bounding_box()
             assert right <= box["x"] + box["width"]
+        visitor.page.set_viewport_size({"width": 1280, "height": 720})
+        numbers = visitor.page.locator(".curves .scroll")
+        visitor.expect(lambda: numbers.evaluate("(each) => each.scrollWidth <= each.clientWidth"), True)
         words = {"en-GB": "lists of random words", "de-DE": "Listen zufälliger Wörter"}
         assert words[locale] in visitor.page.locator(".curves figcaption").first.inner_text()
         stops = visitor.page.locator("#training-steps option").count()

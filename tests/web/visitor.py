@@ -90,7 +90,7 @@ class Visitor:
         query = urlencode({**place, **({"token": self.server.credentials.token} if token else {})})
         self.page.goto(f"{self.server.url}/?{query}")
         self.settle()
-        self.page.locator(".brand").click()  # a click always arrives; a first key press may be dropped
+        self.page.locator(".brand").click()  # a click always arrives; the first key press may be dropped
 
     def settle(self):
         """Wait until everything on screen is drawn."""

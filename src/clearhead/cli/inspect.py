@@ -83,7 +83,7 @@ def inspect(
     if symbol is not None:
         site = _site_of(symbol, need_heads(trace, f"--site {symbol}"), block or 0, head)
     elif block is not None or head is not None:
-        site = _head_of(need_heads(trace, "--block and --head"), block or 0, head or 0) + ".weights"
+        site = _head_of(need_heads(trace, "a head (`--block`, `--head`)"), block or 0, head or 0) + ".weights"
     if isinstance(trace, StateTrace) and site is None:
         site = f"block.{trace.config.n_block - 1}.state"
     if figure is not None:
@@ -210,7 +210,9 @@ def _show_lens(trace: Trace, positions: range | None) -> None:
             said = "  ".join(f"{show_token(word)} {probability:.2f}" for word, probability in words)
             out.print(f"block {k:>2}   {said}")
     config = trace.config
-    out.print(f"\n{T} tokens, {plural(config.n_block, 'block')} of {plural(config.n_head, 'head')}.")
+    out.print(
+        f"\n{plural(T, 'token')}, {plural(config.n_block, 'block')} of {plural(config.n_head, 'head')}."
+    )
     out.print(f"Recomputed from its parts, the trace agrees with the model to within {trace.verify():.1e}.")
     out.print(
         "Show a head's attention with --block 0 --head 0, or any site with --site NAME (--sites lists them)."

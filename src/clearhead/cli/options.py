@@ -24,7 +24,7 @@ TOKENIZER: Any = typer.Option(
 VOCAB: Any = typer.Option(None, help="Vocabulary size of a bpe or word tokenizer.")
 VALIDATION: Any = typer.Option(
     None,
-    help="Fraction of the text to hold out from its end, such as 0.1, or separate files (may be repeated).",
+    help="Fraction of the text to hold out from its end, such as 0.1, or a separate file (may be repeated).",
 )
 PRESET: Any = typer.Option(
     "modern",

@@ -28,7 +28,7 @@ def race(
     minutes: float = typer.Option(1.0, help="Training time per model, in minutes."),
     kind: list[str] = typer.Option(
         None,
-        help="A competitor; elman and gru are also available (may be repeated). [default: ngram, lstm, transformer]",
+        help="A competitor (may be repeated); elman and gru are also available. [default: ngram, lstm, transformer]",
     ),
     model: list[str] = typer.Option(
         None, metavar="MODEL", help="A saved model to compare without training it (may be repeated)."

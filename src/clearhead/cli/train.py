@@ -290,7 +290,7 @@ def free_folder(parent: Path, name: str) -> Path:
 
 
 def name_after(source: str) -> str:
-    """A folder name for a model trained on this text, without glob characters or outer dashes."""
+    """A folder name for a model trained on this text, without glob characters or leading or trailing dashes."""
     return re.sub(r"[^\w-]", "", Path(source).name.split(".")[0]).strip("-") or "text"
 
 

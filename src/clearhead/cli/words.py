@@ -25,9 +25,11 @@ def words(
     save: Path = typer.Option(
         None, "--out", "-o", help="File for the vectors: .bin, .txt or .vec. [default: in runs/]"
     ),
-    near: list[str] = typer.Option(None, metavar="WORD", help="Show the nearest words (may be repeated)."),
+    near: list[str] = typer.Option(
+        None, metavar="WORD", help="Show the words nearest to this one (may be repeated)."
+    ),
     analogy: tuple[str, str, str] = typer.Option(
-        None, metavar="A B C", help="Show the words nearest to A - B + C, such as king man woman."
+        None, metavar="A B C", help="Show the words nearest to A - B + C; for example, king man woman."
     ),
     count: int = typer.Option(10, min=1, help="Number of words to show."),
     width: int = typer.Option(None, help="Features per vector. [default: 100]"),

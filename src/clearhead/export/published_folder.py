@@ -44,7 +44,7 @@ MAX_WEIGHTS = 8_000_000  # 32 MB, an acceptable download for a web page
 TEXTS = (
     "The chicken didn't cross the road because it was too tired.",
     "The chicken didn't cross the road because it was too wide.",
-    "The trumpet didn't fit in the bucket because it was too",
+    "The trumpet didn't fit in the bucket because it was too big.",
     "Ella lived near the village. She had a trumpet, and it was green. One afternoon, Ella lost her",
     "Ben lived near the orchard. Ben and Rosa played with the ball until",
     "Tom was happy, and Anna was",

@@ -38,7 +38,7 @@ def save_html(
     first view. A head's numbers can be traced back to the trained weights.
     """
     if isinstance(what, StateTrace):
-        what = need_heads(what, "a page of a trace")
+        what = need_heads(what, "save_html")
     if not isinstance(what, Trace | Comparison):
         raise UserError(
             f"save_html of a {type(what).__name__}: expected a trace from model.inspect(…), "

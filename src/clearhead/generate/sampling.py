@@ -52,7 +52,7 @@ class Option:
 
     @property
     def limits(self) -> str:
-        """The limits in words."""
+        """Describe the limits as a phrase."""
         lower = f"above {self.above}" if self.above is not None else f"at least {self.minimum}"
         if self.maximum is None:
             return lower

@@ -83,7 +83,7 @@ class StateTrace(BaseTrace):
         if name.startswith("_") or "config" not in vars(self):
             raise AttributeError(f"a trace has no {name!r}")
         if name not in ENDS:
-            raise SiteError(_lacking(f"{name!r} of a trace", self.config))
+            raise SiteError(f"a trace has no {name!r}: {_describe_kind(self.config)}")
         return self.read(name)
 
     def read(self, name: str, rows: Selection = None, columns: Selection = None) -> Tensor:
@@ -106,7 +106,7 @@ class StateTrace(BaseTrace):
             if match and match[2] in block_names(self.config):
                 raise SiteError(f"site {name!r}: this model has blocks 0 to {self.config.n_block - 1}")
             meant = guess(str(name).rpartition(".")[2], [*block_names(self.config), *ENDS])
-            raise SiteError(_lacking(f"site {name!r}", self.config) + meant)
+            raise SiteError(f"no site {name!r}: {_describe_kind(self.config)}{meant}")
         if name in ENDS:
             return None, name
         _, block, site = name.split(".")
@@ -172,7 +172,7 @@ AnyTrace = Trace | StateTrace
 def need_heads(trace: AnyTrace, what: str) -> Trace:
     """Return the trace of a transformer; for a different network, raise an error that names `what`."""
     if not isinstance(trace, Trace):
-        raise UserError(_lacking(what, trace.config))
+        raise UserError(f"{what} requires a transformer: {_describe_kind(trace.config)}")
     return trace
 
 
@@ -194,9 +194,9 @@ class StateView:
         return f"block {self._block}: {', '.join(block_names(self._trace.config))}"
 
 
-def _lacking(what: str, config: RecurrentConfig) -> str:
+def _describe_kind(config: RecurrentConfig) -> str:
     names = ", ".join([*(f"block.i.{name}" for name in block_names(config)), *ENDS])
-    return f"{what}: this model is of kind {config.kind}, whose sites are {names}"
+    return f"this model is of kind {config.kind}, whose sites are {names}"
 
 
 def _relative_error(actual: Tensor, expected: Tensor) -> Tensor:

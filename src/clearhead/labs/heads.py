@@ -119,7 +119,7 @@ def find_antecedents(
         except UserError:  # the tokenizer does not know all characters in the stories
             continue
         pairs = _positions(model, text, [(each.span, each.antecedent) for each in sample.pronouns])
-        trace = need_heads(model.inspect(text), "heads")
+        trace = need_heads(model.inspect(text), "the heads lab")
         for i in range(config.n_block):
             weights = trace.weights(i).cpu()
             for pronoun, antecedent in pairs:

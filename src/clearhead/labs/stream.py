@@ -20,7 +20,7 @@ from clearhead.model.transformer import Transformer
 TOKENS = 32  # in the vocabulary
 SHORTEST, LONGEST = 8, 16  # lengths of the repeated part; with a fixed length, counting back would be enough
 SEQUENCES = 32  # per step
-TESTED, TESTED_SEED = 64, 1_000_000  # sequences that are not trained on
+TESTED, TESTED_SEED = 64, 1_000_000  # held-out sequences
 WIDTH, HEAD_WIDTH = 32, 16
 # Positions that a token attends to in the first block, including its own: few, so that the previous-token head
 # forms sooner.

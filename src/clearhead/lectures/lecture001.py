@@ -17,9 +17,9 @@ LECTURE = Lecture(
         LectureStop(
             "001.1",
             "A language model gives a text a probability, token by token: P(w) = Π P(wi | w1 … wi-1). Models differ in "
-            "how they know the past. An n-gram sees only the last n-1 tokens, an RNN packs all of them into one vector "
-            "h, and a transformer looks back at each one. The counts come from “the chicken was tired”, “the road was "
-            "wide” and “the chicken crossed the road”.",
+            "what they know of the past. An n-gram model sees only the last n-1 tokens, an RNN packs all of them into "
+            "one vector h, and a transformer looks back at each one. The counts come from “the chicken was tired”, "
+            "“the road was wide” and “the chicken crossed the road”.",
             numbers.language_modeling,
             "The bigram model accepts “the chicken was wide”: at “was”, it has forgotten the chicken. Given the whole "
             "past, the probability is 0. The built-in model knows the whole past too, and also has an answer for "
@@ -61,8 +61,8 @@ LECTURE = Lecture(
         LectureStop(
             "001.5",
             "Every zero adds 1 to the denominator of the softmax, so the weight on a single 1 falls as the sequence "
-            "grows: α = e^b / (e^b + n) with n zeros. Longer keys help: with k = e W^K and W^K = b·I, the score of the "
-            "1 is b and no longer 1.",
+            "grows: α = e^b / (e^b + n) with n zeros. Longer keys help: with ki = ei W^K and W^K = b·I, the score of "
+            "the 1 is b and no longer 1.",
             numbers.long_sequences,
             "With 100 zeros and plain keys, only {plain keys, 100 zeros:.1%} of the weight is on the 1. With keys "
             "times 10, it is {boosted keys, 100 zeros:.1%}, and {boosted keys, 3 zeros:.5f} with three zeros.",
@@ -96,15 +96,17 @@ LECTURE = Lecture(
             "softmax(Q Kᵀ / √d_k) V. Keys are multiplied by 10.",
             numbers.two_tokens,
             "If each digit looks for itself, A is almost the identity, with {weight of the 0 on itself:.5f} on the "
-            "diagonal, and A E is almost E. If both look for a 1, both rows become [0.00005, 0.99995]: either token "
-            "knows that there is a 1. With the scores divided by √2, the weights are a little less sharp.",
+            "diagonal, and A E is almost E. If both look for a 1, both rows become [0.00005, 0.99995]: each token "
+            "knows that there is a 1. With the scores divided by √2, the weights are a little less sharp. (The lecture "
+            "writes W^K = I here, but computes with keys times 10.)",
             numbers.plain_weight_on_itself,
         ),
         LectureStop(
             "001.9",
             "Two details turn this into a language model. The mask keeps a token from attending to later ones, which "
-            "it is supposed to predict. And because attention only sums over earlier tokens, it does not know their "
-            "order unless a position is added to each embedding, here [sin i, cos i] as in the paper.",
+            "it is supposed to predict. And because attention only computes a weighted sum, a token does not know "
+            "the order of those before it unless a position is added to each embedding: xi = ei + [sin i, cos i] with "
+            "i = 0, 1, 2, …, as in the paper. Here, q = x, k = 2x and v = x.",
             numbers.mask_and_position,
             "Without positions, swapping the first two tokens, 0110 and 1010, does not change the output of the last "
             "one. With positions, it changes by {change with mask, positions:.2g}. Without the mask, the upper "

@@ -38,16 +38,18 @@ LECTURE = Lecture(
             "Given a sequence of words, which one is most likely to follow? Every earlier word may play a role, but "
             "some matter more: “Damian had a secret child, a girl, and had written in his will that his belongings "
             "will belong to …”. Attribution splits the logit of “her” by the tokens that heads brought it from; "
-            "ablation removes one token and measures the effect.",
+            "another way to find out is to replace a word.",
             numbers.next_word,
-            "The model gives “her” a probability of {probability of “her”:.2%}. What the heads at the last token bring "
-            "in its favor (first column) comes mostly from one word. Ablation also counts the detours: most words of "
-            "the first half matter, because other words have taken something in from them.",
+            "The model says “her” with {probability of “her”:.2%}; with a boy instead of a girl, it says “him” with "
+            "{probability of “him” after “boy”:.2%}. What the heads at the last token bring in favor of “her” comes "
+            "mostly from one word.",
             numbers.deciding_word,
         ),
         LectureStop(
             "002.4",
-            "A chat model continues a text word by word: w1 … w8 → w9, then w2 … w9 → w10, with a context length of 8. "
+            "A chat model continues a text word by word. GPT, a generative pre-trained transformer, is a multi-layer "
+            "network that relies on parallel multi-head attention. "
+            "It sees a window: w1 … w8 → w9, then w2 … w9 → w10, with a context length of 8. "
             "What has left the window has no influence. Here the built-in model is limited to 8 tokens.",
             numbers.sliding_window,
             "With 8 tokens, the model has forgotten what Ella owned and invents something; with the whole text in its "
@@ -71,7 +73,8 @@ LECTURE = Lecture(
             "one word's key.",
             numbers.query_and_key,
             "Row 2, column 4 is q2 · k4, {q2 · k4:.4f}: how well “fox” answers what “quick” is looking for. The "
-            "table is not symmetric: what a word looks for is not what it offers.",
+            "table is not symmetric: what a word looks for is not what it offers. (Lecture 001 writes "
+            "qi - Kj, but means the dot product; the first row of Keyᵀ in 002 should have the subscript 1 throughout.)",
             numbers.equal_score,
         ),
         LectureStop(

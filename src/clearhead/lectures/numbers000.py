@@ -31,7 +31,7 @@ W_Q, W_K, W_V = matrix([[1, 1], [0, 1]]), matrix([[1, 0], [1, 1]]), matrix([[2, 
 NAMES = ("x1", "x2", "x3")
 VECTOR = matrix([[1, 3, 3, 5]])
 ROLES = ("previous", "induction", "antecedent")
-LENGTH, SEQUENCES = 30, 4  # of the random tokens that are repeated
+LENGTH, SEQUENCES = 50, 4  # of the random tokens that are repeated, as for the scores of heads
 STORIES = 2
 
 
@@ -196,7 +196,7 @@ def many_heads() -> StopNumbers:
         rows.append([f"block {block}, head {number}", weight, scores.chance[role], *losses])
     columns = [
         "head",
-        "weight on its target",
+        "mean weight on its target",
         "weight under uniform attention",
         "loss, repeated tokens",
         "loss, stories",
@@ -220,7 +220,7 @@ def _score_tables(scores: HeadScores) -> list[ResultPart]:
         [f"{kind} {i}" for i in range(n)] for kind, n in (("block", n_block), ("head", n_head))
     )
     return [
-        table(f"weight on the target: {role}", blocks, numbers, scores.kinds[role], shaded=True)
+        table(f"mean weight on the target: {role}", blocks, numbers, scores.kinds[role], shaded=True)
         for role in ROLES
     ]
 
@@ -332,7 +332,8 @@ def residual_stream() -> StopNumbers:
     for edits in ([], ["previous"], ["induction"], ["previous", "induction"]):
         sites = {f"block.{found[role][0]}.head.{found[role][1]}.output": 0.0 for role in edits}
         edited = repeated.edit(sites) if sites else repeated
-        rows.append([_induction_weight(edited, block, number), repetition_loss(edited)])
+        weight = None if "induction" in edits else _induction_weight(edited, block, number)
+        rows.append([weight, repetition_loss(edited)])
     names = ["all heads", "without the previous-token head", "without the induction head", "without both"]
     findings: Findings = {
         "change at the last token": change_at_the_end(trace),
@@ -342,6 +343,7 @@ def residual_stream() -> StopNumbers:
         "induction head": "block {}, head {}".format(*found["induction"]),
         "loss of uniform guessing": guessing_loss(),
     }
+    columns = ["induction head: mean weight on its target", "loss on the repetition"]
     top: list[list[Value]] = [[value] for _, value in parts_written.top(6)]
     parts: list[ResultPart] = [
         Table(
@@ -350,7 +352,7 @@ def residual_stream() -> StopNumbers:
             ["part"],
             top,
         ),
-        Table("induction circuit", names, ["weight of the induction head", "loss on the repetition"], rows),
+        Table("induction circuit", names, columns, rows),
     ]
     return findings, parts
 
@@ -362,7 +364,7 @@ def _all_heads(trace: Trace) -> dict[str, float]:
 
 def _induction_weight(trace: Trace, block: int, number: int) -> float:
     """The mean weight on the token that followed the first occurrence."""
-    again = torch.arange(LENGTH, 2 * LENGTH - 1)
+    again = torch.arange(LENGTH, 2 * LENGTH)
     return trace.weights(block)[:, number, again, again - LENGTH + 1].mean().item()
 
 

@@ -127,21 +127,36 @@ def count_pairs() -> float:
 
 
 def next_word() -> StopNumbers:
-    """The likeliest next tokens, and which earlier tokens determine one of them."""
+    """The likeliest next tokens, and which earlier tokens determine one of them. Positions start at 1."""
     fox = FOX.removesuffix(" dog")
     chances = stories().logits(fox)[-1].softmax(-1).topk(3)
     tokens = stories().tokenizer.pieces(chances.indices.tolist())
     decided = blank.run(WILL, "her", stories())
-    effects, _ = decided.parts
-    assert isinstance(effects, Table)
+    effects = decided.part("attribution and ablation by token")
+    children, pronouns = ("girl", "boy"), ("her", "him")
+    swapped = torch.stack([next_chances(WILL.replace("girl", child), pronouns) for child in children])
     parts: list[ResultPart] = [
         table(f"{fox} …", [each.strip() for each in tokens], ["probability"], chances.values[:, None]),
-        effects,
+        table("probability with a girl and with a boy", children, pronouns, swapped),
+        Table(
+            "attribution by token",
+            [f"{i + 1} {row.split()[1]}" for i, row in enumerate(effects.rows)],
+            effects.columns[:1],
+            [row[:1] for row in effects.values],
+            shaded=True,
+        ),
     ]
     findings: Findings = {
         "probability of “her”": decided.findings["its probability"],
+        "probability of “him” after “boy”": swapped[1, 1].item(),
     }
     return findings, parts
+
+
+def next_chances(sentence: str, words: tuple[str, ...]) -> Tensor:
+    """The probability of each word's first token after the sentence."""
+    ids = [stories().tokenizer.encode(f" {word}")[0] for word in words]
+    return stories().logits(sentence.rstrip())[-1].softmax(-1)[ids]
 
 
 DECIDERS = ("secret", "girl", "his", "belongings")

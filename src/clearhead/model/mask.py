@@ -48,7 +48,7 @@ def causal_matrix(T: int, S: int, device: torch.device | None = None) -> Tensor:
 
 
 def document_mask(documents: Tensor, causal: bool) -> AttentionMask:
-    """The mask of rows that hold several documents, given the number of each position's document (B T)."""
+    """The mask of rows that hold several documents, given the index of each position's document (B T)."""
     T, device = documents.shape[1], documents.device
     matrix = documents[:, :, None] == documents[:, None, :]
     if causal:

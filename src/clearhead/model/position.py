@@ -16,7 +16,7 @@ Rotation = tuple[Tensor, Tensor]  # cosines and sines: B T × rotated pairs of f
 
 
 def document_positions(documents: Tensor) -> Tensor:
-    """The position of each token in its own document, given the number of its document: B T → B T."""
+    """The position of each token in its own document, given the index of its document: B T → B T."""
     index = torch.arange(documents.shape[1], device=documents.device).expand_as(documents)
     starts = torch.ones_like(documents, dtype=torch.bool)
     starts[:, 1:] = documents[:, 1:] != documents[:, :-1]

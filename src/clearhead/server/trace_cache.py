@@ -111,7 +111,7 @@ class TraceCache:
         """Run the model, reusing the cached trace with the longest common prefix."""
         prefix, length = self._longest_prefix(name, ids)
         if prefix is None:
-            return need_heads(model.inspect(ids, watch=watch), "a trace")
+            return need_heads(model.inspect(ids, watch=watch), "the explorer")
         return trace_after(prefix, ids, length, watch)
 
     def _longest_prefix(self, name: str, ids: list[int]) -> tuple[Trace | None, int]:

@@ -49,7 +49,7 @@ class WordCorpus:
 
     @classmethod
     def read(cls, documents: Iterable[Document], min_count: int = 1) -> WordCorpus:
-        """Read documents once, a piece at a time; the numbers are stored in a file deleted with the corpus."""
+        """Read documents once, a piece at a time; the ids are stored in a file that is deleted with the corpus."""
         folder, tally = Path(tempfile.gettempdir()), _Tally()
         with (
             disk_errors(folder, "the words of the text are stored there during training"),

@@ -78,7 +78,7 @@ export function matrixFigure(
       pen.text(12, 18, names.title, { size: 14, fill: ink, weight: 650 });
       const legendY = this.height - bottom / 2;
       const masked = isMasked ? names.masked : undefined;
-      paintLegend(pen, left, legendY, range, role, theme, ink, { masked });
+      paintLegend(pen, left, legendY, range, role, theme, ink, masked);
       if (names.axes)
         pen.text(left - 8, top - 12, names.axes, { size: 11, fill: MUTED[theme], anchor: "end" });
       for (const row of labeledIndices(matrix.firstRow, matrix.rows, bodyHeight / matrix.rows, 18)) {
@@ -206,12 +206,10 @@ function paintFlowLegend(
   if (range) {
     write(legend.weights);
     const name = masked ? legend.masked : undefined;
-    x = paintLegend(pen, x, y, range, "attention", theme, style.fill, { masked: name }) + 30;
+    x = paintLegend(pen, x, y, range, "attention", theme, style.fill, name) + 30;
   }
-  write(legend.others);
-  const ends: [string, string] = [legend.negative, legend.positive];
-  const signed = { ...UNIT_RANGE, negative: true };
-  x = paintLegend(pen, x, y, signed, "residual", theme, style.fill, { ends }) + 30;
+  write(legend.strips);
+  x += 20;
   if (data.streams.length === 0 || layout.columns.blocks.width === 0) return;
   for (const [name, role] of [
     [legend.weights, "attention"],
@@ -248,7 +246,7 @@ export function headsFigure(
         const size = Math.min(9, side / 2.4);
         pen.text(x + side / 2, y + side + 6, tile.name, { size, fill: MUTED[theme], anchor: "middle" });
       }
-      paintLegend(pen, 12, this.height - 14, UNIT_RANGE, "attention", theme, INK[theme], { masked });
+      paintLegend(pen, 12, this.height - 14, UNIT_RANGE, "attention", theme, INK[theme], masked);
     },
   };
 }

@@ -3,7 +3,7 @@
 import type { Area, Role } from "../model/sites";
 import { paintBlocks } from "./blocks";
 import { colorScale, PALETTES, type Theme } from "./colors";
-import { type ColorRange, colorRangeOf } from "./legend";
+import { type ColorRange, colorRangeOf, SIGNED_STEPS } from "./legend";
 import { attentionCell, type Column, type ColumnName, type Hit, type Layout, rowY } from "../layout/columns";
 import { abbreviate, estimateWidth } from "./labels";
 import { findRobustPeak, type Matrix, poolLargest, type VisibleColumns } from "../model/matrix";
@@ -67,6 +67,7 @@ export function paintFlow(pen: Pen, layout: Layout, data: FlowData, theme: Theme
     const matrix = data[field] as Matrix | undefined;
     if (matrix && columns[name].width > 0)
       paintStripes(pen, layout, columns[name], matrix, rows, cells, role, theme);
+    if (columns[name].width > 0) paintColorStrip(pen, layout, columns[name], role, theme);
   }
   if (data.weights && columns.attention.width > 0) {
     paintAttentionCurves(pen, layout, data, theme);
@@ -140,6 +141,16 @@ function paintStripes(
       pen.rect(column.x + k * width, y, Math.max(1, width - 0.5), height, scale(value, peak)),
     );
   });
+}
+
+const STRIP = { gap: 3, height: 4 }; // pixels, below the last row
+
+/** The colors of a column from its lowest number to its highest. */
+function paintColorStrip(pen: Pen, layout: Layout, { x, width }: Column, role: Role, theme: Theme): void {
+  const scale = colorScale(role, theme);
+  const y = layout.top + layout.count * layout.rowHeight + STRIP.gap;
+  const step = width / SIGNED_STEPS.length;
+  SIGNED_STEPS.forEach((value, i) => pen.rect(x + i * step, y, step, STRIP.height, scale(value, 1)));
 }
 
 /** The attention of the selected token: a curve from each token's value, as wide as its weight. */

@@ -48,18 +48,14 @@ export function rangeLabels({ peak, over, under, negative }: ColorRange): [strin
 }
 
 const POSITIVE_STEPS = [0.25, 0.5, 0.75, 1];
+export const SIGNED_STEPS = [...POSITIVE_STEPS.toReversed().map((step) => -step), 0, ...POSITIVE_STEPS];
 
 /** The relative values of the legend's steps, in ascending order. */
 export function legendSteps({ negative }: ColorRange): number[] {
-  return [...(negative ? POSITIVE_STEPS.toReversed().map((step) => -step) : []), 0, ...POSITIVE_STEPS];
+  return negative ? SIGNED_STEPS : [0, ...POSITIVE_STEPS];
 }
 
 const STEP_WIDTH = 14; // pixels
-
-interface LegendNames {
-  masked?: string | undefined; // the name of the masked cells, if there are any
-  ends?: [string, string]; // the names of both ends, instead of their numbers
-}
 
 /** The legend in a figure. Returns where it ends. */
 export function paintLegend(
@@ -70,10 +66,10 @@ export function paintLegend(
   role: Role,
   theme: Theme,
   ink: string,
-  { masked, ends = rangeLabels(range) }: LegendNames = {},
+  masked?: string, // the name of the masked cells, if there are any
 ): number {
   const scale = colorScale(role, theme);
-  const [low, high] = ends;
+  const [low, high] = rangeLabels(range);
   const steps = legendSteps(range);
   const start = x + estimateWidth(low, 11) + 6;
   const style = { size: 11, fill: ink };

@@ -52,6 +52,17 @@ export function cellTitle(
   return part === WEIGHED && query !== undefined ? `${of} ${words.cell.attending(token(query))}` : of;
 }
 
+/** For each of the opened numbers, its block if that is another one than before; null otherwise. */
+export function changedBlocks(start: number, cells: readonly { name: string }[]): (number | null)[] {
+  let current: number | null = start;
+  return cells.map(({ name }) => {
+    const { block } = parseSite(name);
+    const isChanged = block !== null && block !== current;
+    current = block;
+    return isChanged ? block : null;
+  });
+}
+
 /** The number in Python, such as trace["embedding"][5, 0]. */
 export function pythonName({ name, row, column, query }: NamedCell): string {
   const at = isVector(name) ? `[${row}]` : `[${row}, ${column}]`;

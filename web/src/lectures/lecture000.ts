@@ -23,7 +23,7 @@ const chosen = (place: Partial<ModelPlace>) =>
 
 const TIRED = "The chicken didn't cross the road because it was too tired.";
 const WIDE = "The chicken didn't cross the road because it was too wide.";
-const TRUMPET = "The trumpet didn't fit in the bucket because it was too";
+const TRUMPET = "The trumpet didn't fit in the bucket because it was too big.";
 export const PAIRS: [string, string][] = [
   [TIRED, TRUMPET],
   [TIRED, WIDE],

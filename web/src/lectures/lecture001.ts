@@ -29,7 +29,7 @@ const openTinyHead = (example: Partial<TinyExample>): Target => ({
 
 /** How much of the past a model knows: an n-gram its last tokens, the others all of it. The last one is the loaded model; the
  * others are counted. */
-export const PASTS = ["1", "2", "3", "rnn", "transformer", "model"] as const;
+export const PASTS = ["1", "2", "3", "all", "model"] as const;
 export type Past = (typeof PASTS)[number];
 export const orderOf = (past: Past) => Number(past) || Infinity;
 

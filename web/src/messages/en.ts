@@ -614,6 +614,16 @@ export const en = {
     back: "Back",
     formula: "Formula",
     more: (n: number) => `… ${n} more`,
+    smaller: (n: number) => `… ${n} smaller`,
+    /** The order of the numbers of an input, by the operation that combines them. */
+    order: {
+      dot: "largest products first",
+      softmax: "this, then the largest",
+      mean: "largest first",
+      scale: "farthest from mean first",
+      "root mean square": "largest first",
+      "head norm": "this, then the largest",
+    } as Partial<Record<string, string>>,
     masked: (score: string) => `This token is masked: −∞ replaces the score ${score}.`,
     of: (name: string, token: string) => `${name} of “${token}”`,
     between: (name: string, from: string, to: string) => `${name} from “${from}” to “${to}”`,
@@ -693,7 +703,7 @@ export const en = {
     masked: "masked",
     exceeded: "A few numbers are larger and share the strongest color.",
     weights: "attention",
-    others: "other columns",
+    strips: "color strip under a column: negative → positive",
     barsSay:
       "How much each block added to each token’s vector, relative to the vector’s length: half a cell if both are equally long. Above the bars: the token that the logit lens reads after each block.",
     own: "Each column has its own color scale, set by its largest numbers.",

@@ -8,7 +8,7 @@ export const STOPS_000: Record<string, StopText> = {
     title: "Statische und kontextuelle Einbettungen",
     idea: "Word2vec und seine Verwandten speichern je Wort einen Vektor in einer Tabelle, gleich in welchem Satz: eine statische Einbettung. Doch was „it“ bedeutet, hängt vom Satz ab. Ein Transformer geht von einer solchen Tabelle aus und macht Block für Block aus dem Vektor jedes Tokens einen kontextuellen.",
     notice:
-      "In der Tabelle hat „it“ einen Vektor (Kosinus 1), nach den Blöcken zwei. Bei tired / wide bleiben sie gleich: Von links nach rechts gelesen, kommt „it“ vor dem Adjektiv. Wähle den Punkt.",
+      "In der Tabelle hat „it“ einen Vektor (Kosinus 1), nach den Blöcken zwei. Klicke auf tired / wide: „it“ bleibt gleich, denn das Adjektiv kommt danach. Wähle dann den Punkt: Er unterscheidet sich.",
     question:
       "Zwei Sätze sind bis auf das letzte Wort gleich. Wo hat ein Modell, das von links nach rechts liest, verschiedene Vektoren?",
     options: ["bei allen Tokens", "von „it“ an", "erst vom letzten Wort an"],
@@ -28,11 +28,11 @@ export const STOPS_000: Record<string, StopText> = {
     hint: "Multipliziere jeden Wert mit seinem Gewicht und addiere die Produkte.",
     solution: "$0{,}5 \\cdot 2 + 0{,}25 \\cdot 4 + 0{,}25 \\cdot 10 = 1 + 1 + 2{,}5$, also {answer}.",
     notes:
-      "Das ist das Bild der Vorlesung mit zwei Schichten, hier mit den Gewichten des geladenen Modells. Gib oben auf der Seite einen anderen Satz ein und lass die Gruppe raten, wohin ein Token blickt. Ein Gewicht sagt, wie viel von einem Token genommen wird, nicht was: Das ist Sache des Wertes.",
+      "Das ist das Bild der Vorlesung mit zwei Schichten, hier mit den Gewichten des geladenen Modells. Verlasse die Ansicht mit Esc, gib oben auf der Seite einen anderen Satz ein und lass die Gruppe raten, wohin ein Token blickt. Ein Gewicht sagt, wie viel von einem Token genommen wird, nicht was: Das ist Sache des Wertes.",
   },
   "000.3": {
     title: "Die einfachste Aufmerksamkeit",
-    idea: "Noch ohne Matrizen. Ähnliche Vektoren haben ein großes Skalarprodukt, also dient es als Score: $\\text{score}(x_i, x_j) = x_i \\cdot x_j$. Die Softmax über alle $j \\le i$ macht aus Scores Gewichte $\\alpha_{ij}$, und die Ausgabe ist die Summe der Vektoren selbst, $a_i = \\sum_{j \\le i} \\alpha_{ij}\\, x_j$.",
+    idea: "Noch ohne Matrizen. Ähnliche Vektoren haben ein großes Skalarprodukt, also dient es als Score: $\\text{score}(x_i, x_j) = x_i \\cdot x_j$. Die Softmax über alle $j \\le i$ macht aus Scores Gewichte $\\alpha_{ij}$, und die Ausgabe ist die gewichtete Summe der Vektoren selbst, $a_i = \\sum_{j \\le i} \\alpha_{ij}\\, x_j$.",
     notice:
       "Der Vektor von „it“ ähnelt dem von „chicken“, das 0,67 des Gewichts bekommt. Ändere den ersten Vektor in [0; 0,5], und „it“ achtet auf sich selbst. Das erste Token hat keine Wahl: Sein Gewicht auf sich selbst ist 1.",
     question:
@@ -58,7 +58,7 @@ export const STOPS_000: Record<string, StopText> = {
     title: "Warum dividiert wird",
     idea: "Ein Skalarprodukt aus $d_k$ zufälligen Summanden hat die Standardabweichung $\\sqrt{d_k}$, lange Vektoren haben also große Scores. Dann legt die Softmax fast alles Gewicht auf ein Token, und ihr Gradient $\\alpha (1 - \\alpha)$ verschwindet. Die Division durch $\\sqrt{d_k}$ gleicht das aus.",
     notice:
-      "60 zufällige Anfragen treffen auf je 8 Schlüssel. Bei $d_k = 64$ haben die Scores ohne Division eine Standardabweichung um 8, und das größte Gewicht liegt nahe 1. Mit Division liegt die Standardabweichung bei jedem $d_k$ um 1, und der Gradient bleibt größer.",
+      "60 zufällige Anfragen treffen auf je 8 Schlüssel. Bei $d_k = 64$ haben die Scores ohne Division eine Standardabweichung um 8, und das größte Gewicht liegt meist nahe 1. Mit Division liegt die Standardabweichung bei jedem $d_k$ um 1, und der Gradient bleibt größer.",
     question:
       "Anfragen und Schlüssel bekommen je 64 Zahlen, vorher waren es nur 4. Um welchen Faktor wächst die Standardabweichung der Scores ohne Division?",
     hint: "Die Standardabweichung ist $\\sqrt{d_k}$.",
@@ -68,7 +68,7 @@ export const STOPS_000: Record<string, StopText> = {
       "Das Argument stammt aus dem Transformer-Artikel (Vaswani et al. 2017): Komponenten mit Mittelwert 0 und Varianz 1 ergeben Skalarprodukte mit Varianz $d_k$. Ziehe ein paarmal neu, damit die Gruppe sieht, was Zufall ist. Die Division ist eine praktische Hilfe für das Training; ein trainiertes Modell hätte auch kürzere Schlüssel lernen können.",
   },
   "000.6": {
-    title: "Schritt für Schritt",
+    title: "Das dritte Token, Schritt für Schritt",
     idea: "Alles, was ein Kopf für das dritte Token tut, der Reihe nach: jedes $x_j$ auf Anfrage, Schlüssel und Wert projizieren, $q_3$ mit den Schlüsseln von $x_1$, $x_2$ und $x_3$ vergleichen, durch $\\sqrt{d_k}$ dividieren, Softmax, jeden Wert gewichten, summieren und die Ausgabe $a_3$ weitergeben, hier durch $W^O$.",
     notice:
       "Geh die sieben Schritte von links nach rechts durch: Jeder fügt eine Spalte oder Zeile hinzu, die aus den vorigen berechnet ist. Die Zahlen sind die des Modells und des Textes oben auf der Seite.",
@@ -83,20 +83,20 @@ export const STOPS_000: Record<string, StopText> = {
     title: "Viele Köpfe",
     idea: "Ein Kopf verteilt je Token nur einmal Gewichte. Die Multi-Head Attention lässt viele Köpfe nebeneinander laufen, jeden mit eigenem $W^Q$, $W^K$ und $W^V$; $W^O$ fasst zusammen, was sie finden. Manche lernen Rollen: das vorige Token, das Nomen zum Pronomen, was letztes Mal folgte.",
     notice:
-      "Wähle eine Rolle: Das Bild zeigt den Kopf, der sie in diesem Modell am besten spielt, an einem Token, bei dem es darauf ankommt. Die Verluste sagen, wie gut das Modell den Text mit diesem Kopf und ohne ihn vorhersagt: Nimm die Geschichte und entferne den Induktionskopf.",
+      "Wähle eine Rolle: Das Bild zeigt den Kopf, der sie in diesem Modell am besten spielt. Die Verluste sagen, wie gut das Modell den Text mit diesem Kopf und ohne ihn vorhersagt: Wähle Induktion, dann „Geschichte nehmen“, und vergleiche die beiden.",
     question:
       "Ein Modell der Breite $d = 768$ teilt sie auf 12 Köpfe auf. Wie viele Zahlen hat das $a_i$ eines Kopfes?",
     hint: "Alle Köpfe zusammen füllen die Breite des Modells.",
     solution: "$768 / 12$, also {answer}. Nebeneinander sind die 12 Ausgaben wieder 768 breit.",
     notes:
-      "Ein Score ist ein mittleres Aufmerksamkeitsgewicht, gemessen an Texten mit bekanntem Ziel, und mit dem Wert gleichmäßiger Aufmerksamkeit zu vergleichen. Ein untrainiertes oder sehr kleines Modell hat keine klaren Rollen. Ein Kopf, den ein Text nicht braucht, ändert wenig, wenn er fehlt; deshalb wiederholt die Geschichte einen Namen und ein Nomen.",
+      "Das mittlere Gewicht ist an Texten mit bekanntem Ziel gemessen und mit dem gleichmäßiger Aufmerksamkeit zu vergleichen. Ein untrainiertes oder sehr kleines Modell hat keine klaren Rollen. Ein Kopf, den ein Text nicht braucht, ändert wenig, wenn er fehlt; deshalb wiederholt die Geschichte einen Namen und ein Nomen.",
   },
   "000.8": {
     title: "Der Transformer-Block",
     idea: "Zur Aufmerksamkeit kommen im Block drei Teile. Die Layer Norm ist der z-Wert eines Vektors, $\\hat{x} = (x - \\mu) / \\sigma$, dann $\\gamma \\hat{x} + \\beta$. Das Feed-Forward-Netz bringt eine Nichtlinearität, $\\text{FFN}(x) = \\text{ReLU}(x W_1 + b_1) W_2 + b_2$. Und jedes Ergebnis wird zur Eingabe addiert.",
     notice:
       "Folge $x$ durch die sechs Zeilen: Zwei normalisieren, zwei rechnen, zwei addieren. Schalte ReLU aus: Das Feed-Forward-Netz wird zu einer Matrix $W_1 W_2$, und zwei Schichten können nicht mehr als eine.",
-    question: "Sei $x = [2, 4, 6]$. Wie groß ist die dritte Zahl von $\\hat{x}$, ihr z-Wert?",
+    question: "Sei $x = [2; 4; 6]$. Wie groß ist die dritte Zahl von $\\hat{x}$, ihr z-Wert?",
     hint: "$\\mu = 4$ und $\\sigma = \\sqrt{(4 + 0 + 4) / 3}$, mit $1/d$ und nicht $1/(d-1)$.",
     solution: "$(6 - 4) / \\sqrt{8/3} \\approx$ {answer}.",
     notes:
@@ -106,7 +106,7 @@ export const STOPS_000: Record<string, StopText> = {
     title: "Der Stapel",
     idea: "Ein Transformer ist ein Stapel solcher Blöcke. Jeder nimmt je Token einen Vektor der Breite $d$ und gibt einen derselben Breite zurück; so kann die Ausgabe von Block 1 die Eingabe von Block 2 sein. Die Zahlen ändern sich, die Form nie.",
     notice:
-      "Lies von unten nach oben: auf jeder Ebene dieselbe Breite, und jeder Streifen ähnelt dem darunter, weil ein Block zu seiner Eingabe addiert. Wähle ein anderes Token: Es hat seine eigene Säule von Vektoren.",
+      "Lies von unten nach oben: auf jeder Ebene dieselbe Breite. Ein Block addiert zu seiner Eingabe: Mancher ändert den Vektor stark (ein Kosinus deutlich unter 1), mancher nur wenig. Wähle ein anderes Token: Es hat seine eigene Säule von Vektoren.",
     question:
       "14 Tokens gehen in einen Stapel von Blöcken der Breite $d = 128$. Wie viele Zahlen verlassen den dritten Block?",
     hint: "Nach jedem Block ein Vektor der Breite $d$ je Token.",
@@ -116,16 +116,15 @@ export const STOPS_000: Record<string, StopText> = {
   },
   "000.10": {
     title: "Der Residualstrom",
-    idea: "Normen und Feed-Forward-Netze wirken auf den Strom eines Tokens. Nur die Aufmerksamkeit liest aus anderen: Ein Kopf bringt Information aus deren Strömen in den aktuellen (Elhage et al. 2021). Zwei Köpfe bilden einen Induktionsschaltkreis: Der erste vermerkt bei jedem Token, was davor stand, der zweite findet, wo das aktuelle Token davor stand, und kopiert, was folgte.",
+    idea: "Normen und Feed-Forward-Netze wirken auf den Strom eines Tokens. Nur die Aufmerksamkeit liest aus anderen: Ein Kopf bringt Information aus deren Strömen in den aktuellen (Elhage et al. 2021). Zwei Köpfe bilden einen Induktionsschaltkreis: Der erste vermerkt bei jedem Token, was davor stand; der zweite findet, wo das aktuelle Token schon stand, und kopiert, was folgte.",
     notice:
-      "Nach A B C A sagt der Schaltkreis B vorher. Ohne den ersten Kopf findet der zweite nichts und kopiert von allen Tokens, auch vom Anfang, gleich viel; ohne den zweiten wird nichts kopiert.",
-    question:
-      "Ohne jeden Kopf wird der Vektor des ersten Tokens geändert. In welchen Strömen ändert sich etwas?",
+      "Nach A B C A folgt B. Ohne den ersten Kopf kopiert der zweite von allen Tokens gleich viel, auch vom Anfang; ohne den zweiten sind alle Buchstaben gleich wahrscheinlich.",
+    question: "Ohne Köpfe wird der Vektor des ersten Tokens geändert. In welchen Strömen ändert sich etwas?",
     options: ["nur in seinem eigenen", "in seinem und allen späteren", "in allen"],
     hint: "Welche Teile eines Blocks lesen aus den Strömen anderer Tokens?",
     solution: "Nur in seinem eigenen: Ohne Köpfe gelangt nichts von einem Strom in den anderen.",
     notes:
-      "Jeder Strom hat hier drei Teile, und jeder Teil wird von einem Kopf oder von der Einbettung geschrieben: So wird die Bewegung sichtbar. Der erste Kopf arbeitet in einem Strom, den der zweite in einem anderen liest; keiner kann es allein. Der Link zeigt die Köpfe des Modells, sortiert danach, wie sehr sie das tun.",
+      "Jeder Strom hat hier drei Teile, und jeder Teil wird von einem Kopf oder von der Einbettung geschrieben: So wird die Bewegung sichtbar. Der erste Kopf schreibt in einen Strom; der zweite arbeitet an einem späteren und liest, was der erste geschrieben hat. Keiner der beiden kann das allein. Der Link zeigt die Köpfe des Modells, sortiert danach, wie sehr sie das tun.",
   },
 };
 
@@ -167,8 +166,9 @@ export const FIGURES_000: typeof Labels = {
   undivided: "ohne Division",
   dividedBy: "mit Division",
   deviation: "Standardabweichung",
-  largest: "größtes Gewicht",
-  slope: "sein Gradient $\\alpha(1 - \\alpha)$",
+  overQueries: (queries) => `über ${queries} Anfragen`,
+  largest: "größtes Gewicht, Mittel",
+  slope: "sein Gradient $\\alpha(1 - \\alpha)$, Mittel",
   oneQuery: "Gewichte einer Anfrage",
   steps: "Schritte",
   stepNames: {
@@ -189,10 +189,19 @@ export const FIGURES_000: typeof Labels = {
     sum: (i) => `Addiere die gewichteten Werte: $a_${i}$.`,
     write: (i) => `$a_${i}$ ist die Ausgabe des Kopfes; $W^O$ schreibt sie in den Strom von $x_${i}$.`,
   },
+  thenChanged: (normalized, rotated) => {
+    const changes = [normalized && "normiert", rotated && "nach ihrer Position gedreht"].filter(Boolean);
+    return changes.length > 0 ? `Anfragen und Schlüssel werden dann ${changes.join(" und ")}.` : "";
+  },
   ofMany: (shown, all) => `Die ersten ${shown} Zahlen jedes Vektors; eine Anfrage hat ${all}.`,
   role: "Rolle",
-  roleScore: "Wert dieses Kopfes",
+  roleScore: "mittleres Gewicht auf dem Ziel",
   chance: "gleichmäßige Aufmerksamkeit",
+  notInText: {
+    previous: "",
+    antecedent: "Dieser Text hat kein Pronomen.",
+    induction: "In diesem Text wiederholt sich kein Wort.",
+  },
   lossWith: "Verlust auf dem Text",
   lossWithout: "ohne diesen Kopf",
   mostLost: (token, after, before, without) =>
@@ -200,7 +209,7 @@ export const FIGURES_000: typeof Labels = {
   nothingLost: "Kein Token dieses Textes wird ohne diesen Kopf viel unwahrscheinlicher.",
   useStory: "Geschichte nehmen",
   scoredOffline:
-    "Der Wert ist ein mittleres Aufmerksamkeitsgewicht auf Testtexten. Um einen Kopf wegzunehmen, braucht es einen Server.",
+    "Das mittlere Gewicht ist auf Testtexten gemessen. Um einen Kopf wegzunehmen, braucht es einen Server.",
   gainAndShift: "Faktor und Verschiebung",
   lines6: "Zeilen des Blocks",
   handBlock:
@@ -213,6 +222,9 @@ export const FIGURES_000: typeof Labels = {
   shape: "Form",
   numbersOf: "Zahlen",
   length: "Länge",
+  cosineBelow: "Kosinus zur Zeile darunter",
+  pooled: (least, most) =>
+    `Jede Zelle zeigt die größte von ${least === most ? most : `${least} oder ${most}`} Zahlen.`,
   stackOf: (model, blocks, d, tokens) =>
     `${model}: ${blocks} Blöcke, alle der Breite d = ${d}. Bei ${tokens} Tokens gehen in jeden ${tokens} × ${d} Zahlen hinein und ebenso viele heraus.`,
   someBlocks: (most) => `Nur ${most} der Blöcke sind gezeigt.`,

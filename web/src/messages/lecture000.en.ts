@@ -6,7 +6,7 @@ export const STOPS_000: Record<string, StopProse> = {
   "000.1": {
     idea: "Word2vec and its relatives store one vector per word in a table, whatever the sentence: a static embedding. But what “it” means depends on the sentence. A transformer starts from such a table and then turns each token's vector into a contextual one, block by block.",
     notice:
-      "In the table, “it” has one vector (cosine 1), after the blocks two. With tired / wide they stay equal: read from left to right, “it” comes before the adjective. Choose the full stop.",
+      "In the table, “it” has one vector (cosine 1), after the blocks two. Click tired / wide: “it” stays equal, because the adjective comes after it. Then choose the full stop: it differs.",
     notes:
       "Ask what “it” means in a table: one vector for every use of the word. The lecture pictures attention at “it”; in a causal model, “it” cannot see the adjective, so the difference appears at the adjective and after it. In the first pair, part of the difference comes from the position, because “it” is not at the same one in both sentences.",
   },
@@ -15,10 +15,10 @@ export const STOPS_000: Record<string, StopProse> = {
     notice:
       "The thickness of a line is its weight. Choose other tokens: no line leads to a later one. Choose other heads: each selects in its own way.",
     notes:
-      "This is the lecture's picture of two layers, with the weights of the model that is loaded. Type another sentence at the top of the page and let the class guess where a token will look. A weight says how much is taken from a token, not what is taken: the value determines that.",
+      "This is the lecture's picture of two layers, with the weights of the model that is loaded. Leave with Esc, type another sentence at the top of the page, and let the class guess where a token will look. A weight says how much is taken from a token, not what is taken: the value determines that.",
   },
   "000.3": {
-    idea: "No matrices yet. Similar vectors have a large dot product, so take it as the score: $\\text{score}(x_i, x_j) = x_i \\cdot x_j$. The softmax over all $j \\le i$ turns scores into weights $\\alpha_{ij}$, and the output is the sum of the vectors themselves, $a_i = \\sum_{j \\le i} \\alpha_{ij}\\, x_j$.",
+    idea: "No matrices yet. Similar vectors have a large dot product, so take it as the score: $\\text{score}(x_i, x_j) = x_i \\cdot x_j$. The softmax over all $j \\le i$ turns scores into weights $\\alpha_{ij}$, and the output is the weighted sum of the vectors themselves, $a_i = \\sum_{j \\le i} \\alpha_{ij}\\, x_j$.",
     notice:
       "The vector of “it” resembles that of “chicken”, which gets 0.67 of the weight. Change the first vector to [0, 0.5], and “it” attends to itself. The first token has no choice: its weight on itself is 1.",
     notes:
@@ -34,7 +34,7 @@ export const STOPS_000: Record<string, StopProse> = {
   "000.5": {
     idea: "A dot product of $d_k$ random terms has a standard deviation of $\\sqrt{d_k}$, so scores grow with the length of queries and keys. The softmax then puts almost all weight on one token, and its gradient vanishes: for a weight $\\alpha$ it is $\\alpha (1 - \\alpha)$. Dividing by $\\sqrt{d_k}$ undoes the growth.",
     notice:
-      "60 random queries meet 8 keys each. With $d_k = 64$, undivided scores have a standard deviation near 8, and the largest weight is close to 1. Divided, the standard deviation is near 1 at any $d_k$, and the gradient stays larger.",
+      "60 random queries meet 8 keys each. With $d_k = 64$, undivided scores have a standard deviation near 8, and the largest weight is mostly close to 1. Divided, the standard deviation is near 1 at any $d_k$, and the gradient stays larger.",
     notes:
       "The argument is from the Transformer paper (Vaswani et al. 2017): components with mean 0 and variance 1 give dot products with variance $d_k$. Draw again a few times, so that the class sees what is chance. The division is a practical change for training; a trained model could have learned shorter keys.",
   },
@@ -46,11 +46,11 @@ export const STOPS_000: Record<string, StopProse> = {
       "Reveal a step only after someone has said what comes next. Only the tokens that the third one can see take part; choose the first token instead, and the softmax has nothing to decide. The full view shows where every number comes from.",
   },
   "000.7": {
-    idea: "One head has one set of weights per token, so it can serve one purpose at a time. Multi-head attention runs many heads side by side, each with its own $W^Q$, $W^K$ and $W^V$, and $W^O$ adds up what they found. Some learn a role: to attend to the previous token, to a pronoun's noun, or to what followed last time.",
+    idea: "One head has one set of weights per token, so at each token it serves one purpose. Multi-head attention runs many heads side by side, each with its own $W^Q$, $W^K$ and $W^V$, and $W^O$ adds up what they found. Some learn a role: to attend to the previous token, to a pronoun's noun, or to what followed last time.",
     notice:
-      "Choose a role: the picture shows the head that plays it best in this model, at a token where the role matters. The losses show how well the model predicts the text with this head and without it: take the story, and remove the induction head.",
+      "Choose a role: the picture shows the head that plays it best in this model. The losses show how well the model predicts the text with this head and without it: choose induction, then “Use a story”, and compare the two.",
     notes:
-      "A score is a mean attention weight, measured on texts in which the correct target is known, and should be compared with the score of uniform attention. An untrained or very small model has no clear roles. A head that a text does not need changes little when it is removed, which is why the story repeats a name and a noun.",
+      "The mean weight is measured on texts in which the correct target is known, and should be compared with that of uniform attention. An untrained or very small model has no clear roles. A head that a text does not need changes little when it is removed, which is why the story repeats a name and a noun.",
   },
   "000.8": {
     idea: "A block wraps attention in three more parts. Layer norm is the z-score of one vector, $\\hat{x} = (x - \\mu) / \\sigma$, then $\\gamma \\hat{x} + \\beta$. The feed-forward network adds a nonlinearity, $\\text{FFN}(x) = \\text{ReLU}(x W_1 + b_1) W_2 + b_2$. And each result is added to what was there before.",
@@ -62,7 +62,7 @@ export const STOPS_000: Record<string, StopProse> = {
   "000.9": {
     idea: "A transformer is a stack of such blocks. Each takes one vector of width $d$ per token and returns one of the same width, so that the output of block 1 can be the input of block 2. The numbers change, the shape never does.",
     notice:
-      "Read from bottom to top: the same width at every level, and each strip resembles the one below it, because a block adds to its input. Choose another token: it has its own column of vectors.",
+      "Read from bottom to top: the same width at every level. A block adds to its input: some change the vector a lot (a cosine well below 1), others only a little. Choose another token: it has its own column of vectors.",
     notes:
       "Ask why queries can be narrower but a block's output cannot: it is added to its input. Pages and libraries often count blocks from 0, as this one does. The link opens the logit lens, which reads a prediction off every level, and can do so only because all levels have the same width.",
   },
@@ -71,7 +71,7 @@ export const STOPS_000: Record<string, StopProse> = {
     notice:
       "After A B C A, the circuit predicts B. Without the first head, the second has nothing to find and copies the same share of every token, the start included; without the second, nothing is copied, and all letters are equally likely.",
     notes:
-      "Each stream has three parts here, and every part is written by one head or by the embedding: this is what makes the movement visible. What the first head writes into one stream, the second reads from another; neither can do it alone. The link shows the heads of the model, sorted by how much they do this.",
+      "Each stream has three parts here, and every part is written by one head or by the embedding: this is what makes the movement visible. The first head writes into one stream; the second, working on a later one, reads what the first wrote. Neither can do this alone. The link shows the heads of the model, sorted by how much they do this.",
   },
 };
 
@@ -114,8 +114,9 @@ export const FIGURES_000 = {
   undivided: "undivided",
   dividedBy: "divided",
   deviation: "standard deviation",
-  largest: "largest weight",
-  slope: "its gradient $\\alpha(1 - \\alpha)$",
+  overQueries: (queries: number) => `over ${queries} queries`,
+  largest: "mean largest weight",
+  slope: "its mean gradient $\\alpha(1 - \\alpha)$",
   oneQuery: "weights of one query",
   steps: "Steps",
   stepNames: {
@@ -136,17 +137,26 @@ export const FIGURES_000 = {
     sum: (i: number) => `Add up the weighted values: $a_${i}$.`,
     write: (i: number) => `$a_${i}$ is the output of the head; $W^O$ writes it into the stream of $x_${i}$.`,
   },
+  thenChanged: (normalized: boolean, rotated: boolean) => {
+    const changes = [normalized && "normalized", rotated && "rotated by their position"].filter(Boolean);
+    return changes.length > 0 ? `Queries and keys are then ${changes.join(" and ")}.` : "";
+  },
   ofMany: (shown: number, all: number) => `The first ${shown} numbers of each vector; a query has ${all}.`,
   role: "Role",
-  roleScore: "score of this head",
+  roleScore: "mean weight on the target",
   chance: "uniform attention",
+  notInText: {
+    previous: "",
+    antecedent: "This text has no pronoun.",
+    induction: "In this text, no word is repeated.",
+  },
   lossWith: "loss on the text",
   lossWithout: "without this head",
   mostLost: (token: string, after: string, before: string, without: string) =>
     `Most is lost at “${token}” after “${after}”: ${before} with this head, ${without} without it.`,
   nothingLost: "No token of this text becomes much less likely without this head.",
   useStory: "Use a story",
-  scoredOffline: "The score is a mean attention weight on test texts. Removing a head needs a server.",
+  scoredOffline: "The mean weight is measured on test texts. Removing a head needs a server.",
   gainAndShift: "gain and shift",
   lines6: "lines of the block",
   handBlock:
@@ -159,6 +169,9 @@ export const FIGURES_000 = {
   shape: "shape",
   numbersOf: "numbers",
   length: "length",
+  cosineBelow: "cosine to row below",
+  pooled: (least: number, most: number) =>
+    `Each cell shows the largest of ${least === most ? most : `${least} or ${most}`} numbers.`,
   stackOf: (model: string, blocks: number, d: number, tokens: number) =>
     `${model}: ${blocks} blocks, all of width d = ${d}. With ${tokens} tokens, ${tokens} × ${d} numbers enter and leave each of them.`,
   someBlocks: (most: number) => `Only ${most} of the blocks are shown.`,

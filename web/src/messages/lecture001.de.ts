@@ -28,7 +28,7 @@ export const STOPS_001: Record<string, StopText> = {
     solution:
       "$e_2'$ und $e_3'$ ändern sich. $e_1'$ wurde allein aus $e_1$ berechnet; kein späteres Token kann es beeinflussen.",
     notes:
-      "Das Gleichheitszeichen der Vorlesung bedeutet gleiche Ein- und Ausgaben, nicht gleiche Zahlen. Das RNN ist hier $h_t = \\tanh(e_t + h_{t-1}/2)$, die Aufmerksamkeit die einfachste: Skalarprodukte der Vektoren selbst. Ein echtes Modell zeigt die beiden „bats“ unter Wortvektoren.",
+      "Das Gleichheitszeichen der Vorlesung bedeutet gleiche Ein- und Ausgaben, nicht gleiche Zahlen. Die Aufmerksamkeit ist hier die einfachste: Skalarprodukte der Vektoren selbst. Ein echtes Modell zeigt die beiden „bats“ unter Wortvektoren.",
   },
   "001.3": {
     title: "Das durchgehende Beispiel",
@@ -45,10 +45,10 @@ export const STOPS_001: Record<string, StopText> = {
   },
   "001.4": {
     title: "Schlüssel und eine Anfrage",
-    idea: "Die Schlüssel sind die Einbettungen der Tokens, $0 = [1, 0]$ und $1 = [0, 1]$; die Anfrage sagt, was gesucht wird. Ein Score ist ein Skalarprodukt, $s_i = k_i \\cdot q$; die Softmax macht aus Scores Gewichte $\\alpha_i$, und das Ergebnis ist $\\sum_i \\alpha_i e_i$. Mit 3 statt $e$ geht das im Kopf.",
+    idea: "Die Schlüssel sind die Einbettungen der Tokens, $0 = [1; 0]$ und $1 = [0; 1]$; die Anfrage sagt, was gesucht wird. Ein Score ist ein Skalarprodukt, $s_i = k_i \\cdot q$; die Softmax macht aus Scores Gewichte $\\alpha_i$, und das Ergebnis ist $\\sum_i \\alpha_i e_i$. Mit 3 statt $e$ geht das im Kopf.",
     notice:
-      "In 0010 bekommt die 1 mit Basis 3 die Hälfte des Gewichts; das Ergebnis ist [1/2, 1/2] statt des Mittelwerts [3/4, 1/4]. In 0000 gibt es keine 1 zu finden, und das Ergebnis ist [1, 0].",
-    question: "Nimm die Folge 0110, die Anfrage [0, 1] und die Basis 3. Welches Gewicht bekommt jede 1?",
+      "In 0010 bekommt die 1 mit Basis 3 die Hälfte des Gewichts; das Ergebnis ist [1/2; 1/2] statt des Mittelwerts [3/4; 1/4]. In 0000 gibt es keine 1 zu finden, und das Ergebnis ist [1; 0].",
+    question: "Nimm die Folge 0110, die Anfrage [0; 1] und die Basis 3. Welches Gewicht bekommt jede 1?",
     hint: "Eine 0 zählt $3^0 = 1$, eine 1 zählt $3^1 = 3$. Teile durch die Summe über alle vier Tokens.",
     solution: "Jede 1 zählt 3, jede 0 zählt 1, und die Summe ist 8: $3/8$, also {answer}.",
     notes:
@@ -56,7 +56,7 @@ export const STOPS_001: Record<string, StopText> = {
   },
   "001.5": {
     title: "Lange Folgen verflachen die Aufmerksamkeit",
-    idea: "Jede Null vergrößert den Nenner der Softmax um 1, deshalb sinkt das Gewicht einer einzelnen 1 mit der Länge der Folge: $\\alpha = e^b / (e^b + n)$ bei $n$ Nullen. Längere Schlüssel helfen: Mit $k = e W^K$ und $W^K = b \\cdot I$ ist der Score der 1 gleich $b$ und nicht mehr 1.",
+    idea: "Jede Null vergrößert den Nenner der Softmax um 1, deshalb sinkt das Gewicht einer einzelnen 1 mit der Länge der Folge: $\\alpha = e^b / (e^b + n)$ bei $n$ Nullen. Längere Schlüssel helfen: Mit $k_i = e_i W^K$ und $W^K = b \\cdot I$ ist der Score der 1 gleich $b$ und nicht mehr 1.",
     notice:
       "Bei 100 Nullen und einfachen Schlüsseln entfallen nur 2,6 % des Gewichts auf die 1. Setze die Verstärkung auf 10: Dann sind es 99,5 %, und bei drei Nullen 0,99986.",
     question: "Bei welcher Verstärkung bekommt die 1 genau die Hälfte des Gewichts, wenn es 100 Nullen sind?",
@@ -71,9 +71,9 @@ export const STOPS_001: Record<string, StopText> = {
     notice:
       "Der Schlüssel einer 1 und die Anfrage einer 0 haben nichts gemeinsam, $k \\cdot q = 0$. Mit den Matrizen ist der Score 10: Die 0 sucht jetzt eine 1. Alle vier Rechenwege stimmen überein.",
     question:
-      "Sei $k = [0, 1]$, $q = [1, 0]$, und $W$ habe die Zeilen $[1, 2]$ und $[3, 4]$. Wie groß ist $k W q$?",
+      "Sei $k = [0; 1]$, $q = [1; 0]$, und $W$ habe die Zeilen $[1; 2]$ und $[3; 4]$. Wie groß ist $k W q$?",
     hint: "$kW$ wählt eine Zeile von $W$, und das Skalarprodukt mit $q$ dann eine ihrer Zahlen.",
-    solution: "$kW$ ist die zweite Zeile, $[3, 4]$; ihr Skalarprodukt mit $q = [1, 0]$ ist {answer}.",
+    solution: "$kW$ ist die zweite Zeile, $[3; 4]$; ihr Skalarprodukt mit $q = [1; 0]$ ist {answer}.",
     notes:
       "Wenn eine Matrix genügt, warum dann zwei? $W$ hat $d \\times d$ Zahlen, während $W^K$ und $W^Q$ schmal sein können, je $d \\times d_k$, und dann hat $W$ einen niedrigen Rang. Vektoren sind auf dieser Seite Zeilen, deshalb stehen Matrizen rechts von ihnen; die Vorlesung schreibt manche als Spalten.",
   },
@@ -81,30 +81,30 @@ export const STOPS_001: Record<string, StopText> = {
     title: "Selbstaufmerksamkeit",
     idea: "Jetzt ist jedes Token zugleich Schlüssel und Anfrage. Mit den Einbettungen als Zeilen von $E$: $Q = E W^Q$, $K = E W^K$, $S = Q K^\\top$, und die Softmax jeder Zeile von $S$ ergibt $A$. Zeile $i$ von $A$ sagt, wie Token $i$ seine Aufmerksamkeit verteilt.",
     notice:
-      "Mit $W^Q$ wie in der Vorlesung ist jede Zeile von $Q$ gleich $[0, 1]$: Alle vier Tokens suchen eine 1, und alle Zeilen von $A$ sind gleich. Ändere eine Zeile von $W^Q$, und eine der Ziffern sucht etwas anderes.",
-    question: "$W^Q$ habe die Zeilen $[0, 1]$ und $[1, 0]$. Was sucht eine 0?",
+      "Mit $W^Q$ wie in der Vorlesung ist jede Zeile von $Q$ gleich $[0; 1]$: Alle vier Tokens suchen eine 1, und alle Zeilen von $A$ sind gleich. Ändere eine Zeile von $W^Q$, und eine der Ziffern sucht etwas anderes. (Die Vorlesung schreibt $Q = E (W^Q)^\\top$, ihre Zahlen folgen aber aus $Q = E W^Q$.)",
+    question: "$W^Q$ habe die Zeilen $[0; 1]$ und $[1; 0]$. Was sucht eine 0?",
     options: ["Nullen", "Einsen", "beide gleichermaßen"],
-    hint: "Die Anfrage einer 0 ist $[1, 0]\\, W^Q$, die erste Zeile von $W^Q$.",
+    hint: "Die Anfrage einer 0 ist $[1; 0]\\, W^Q$, die erste Zeile von $W^Q$.",
     solution:
-      "Die erste Zeile von $W^Q$ ist die Anfrage einer 0: $[0, 1]$, und das passt zu den Schlüsseln der Einsen. Umgekehrt suchen Einsen nach Nullen.",
+      "Die erste Zeile von $W^Q$ ist die Anfrage einer 0: $[0; 1]$, und das passt zu den Schlüsseln der Einsen. Umgekehrt suchen Einsen nach Nullen.",
     notes:
-      "Die Vorlesung schreibt $Q = E (W^Q)^\\top$, doch ihre Zahlen folgen aus $Q = E W^Q$, wie es hier steht. Lies $S$ als Tabelle von Skalarprodukten, eines für jede Anfrage und jeden Schlüssel. Weise darauf hin, dass die erste Zeile von $W^Q$ die Anfrage einer 0 ist und die zweite die einer 1.",
+      "Lies $S$ als Tabelle von Skalarprodukten, eines für jede Anfrage und jeden Schlüssel. Weise darauf hin, dass die erste Zeile von $W^Q$ die Anfrage einer 0 ist und die zweite die einer 1.",
   },
   "001.8": {
     title: "Die Folge 0 1, von Anfang bis Ende",
     idea: "Zwei Tokens genügen, um den ganzen Kopf durchzurechnen. Die Ausgabe jedes Tokens ist eine Mischung der Einbettungen, $A E$. Der Transformer-Artikel fügt weitere Parameter hinzu, $V = E W^V$ und $W^O$, und dividiert die Scores: $\\operatorname{softmax}(Q K^\\top / \\sqrt{d_k})\\, V$.",
     notice:
-      "Sucht jede Ziffer sich selbst, ist $A$ fast die Einheitsmatrix und $A E$ fast $E$. Suchen beide eine 1, werden beide Zeilen zu $[0{,}00005;\\ 0{,}99995]$: Jedes der beiden Tokens weiß, dass es eine 1 gibt.",
+      "Sucht jede Ziffer sich selbst, ist $A$ fast die Einheitsmatrix und $A E$ fast $E$. Suchen beide eine 1, werden beide Zeilen zu $[0{,}00005;\\ 0{,}99995]$: Jedes Token weiß, dass es eine 1 gibt. (Die Vorlesung schreibt hier $W^K = I$, rechnet aber mit zehnfachen Schlüsseln.)",
     question:
       "Jede Ziffer sucht sich selbst, aber mit einfachen Schlüsseln, $W^K = I$. Welches Gewicht legt die 0 auf sich selbst?",
     hint: "Die Scores der 0 sind 1 und 0, das Gewicht ist also $e / (e + 1)$.",
     solution: "$e^1 / (e^1 + e^0) = e / (e + 1) \\approx$ {answer}.",
     notes:
-      "Die Vorlesung überschreibt dieses Beispiel mit einer Einheitsmatrix für $W^K$, rechnet aber mit zehnfach verstärkten Schlüsseln. Sie schreibt $W^O A E$; mit Zeilenvektoren heißt das Produkt $A V W^O$. Schalte die Division ein: Die Scores sinken von 10 auf 7,07, und die Gewichte werden etwas weniger scharf.",
+      "Die Vorlesung schreibt $W^O A E$; mit Zeilenvektoren heißt das Produkt $A V W^O$. Schalte die Division ein: Die Scores sinken von 10 auf 7,07, und die Gewichte werden etwas weniger scharf.",
   },
   "001.9": {
     title: "Maskierung und Positionskodierung",
-    idea: "Zwei Einzelheiten machen daraus ein Sprachmodell. Die Maske hindert ein Token daran, auf spätere zu achten, die es ja vorhersagen soll. Und weil die Aufmerksamkeit über die Tokens davor nur summiert, kennt sie deren Reihenfolge nicht, es sei denn, zu jeder Einbettung wird eine Position addiert, hier $[\\sin i, \\cos i]$ wie im Artikel.",
+    idea: "Zwei Einzelheiten machen daraus ein Sprachmodell. Die Maske hindert ein Token daran, auf spätere zu achten, die es ja vorhersagen soll. Und weil die Aufmerksamkeit nur über die Tokens bis zu ihm summiert, kennt es deren Reihenfolge nicht, außer man addiert zu jeder Einbettung eine Position: $x_i = e_i + [\\sin i; \\cos i]$ mit $i = 0, 1, 2, \\dots$ wie im Artikel. Hier ist $q = x$, $k = 2x$ und $v = x$.",
     notice:
       "Ohne Positionen ändert das Vertauschen der ersten beiden Tokens die Ausgabe des letzten nicht, mit Positionen schon. Ohne Maske füllt sich das obere Dreieck: Die Tokens sehen ihre eigene Zukunft.",
     question:

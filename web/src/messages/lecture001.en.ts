@@ -4,7 +4,7 @@ import type { StopProse } from "./lectures.en";
 
 export const STOPS_001: Record<string, StopProse> = {
   "001.1": {
-    idea: "A language model gives a text a probability, token by token: $P(w) = \\prod_i P(w_i \\mid w_1, \\dots, w_{i-1})$. Models differ in what they know of the past. An n-gram sees only the last $n-1$ tokens, an RNN packs all of them into one vector $h$, and a transformer looks back at each one.",
+    idea: "A language model gives a text a probability, token by token: $P(w) = \\prod_i P(w_i \\mid w_1, \\dots, w_{i-1})$. Models differ in what they know of the past. An n-gram model sees only the last $n-1$ tokens, an RNN packs all of them into one vector $h$, and a transformer looks back at each one.",
     notice:
       "The bigram accepts “the chicken was wide”: at “was”, it has forgotten the chicken. Given the whole past, the probability is 0.",
     notes:
@@ -15,7 +15,7 @@ export const STOPS_001: Record<string, StopProse> = {
     notice:
       "“bats” goes in with the same vector in both sentences and comes out with different ones. Change a number in the first vector: every output changes.",
     notes:
-      "The equals sign in the lecture means the same inputs and outputs, not the same numbers. The RNN here is $h_t = \\tanh(e_t + h_{t-1}/2)$, and the attention is the simplest one: dot products of the vectors themselves. A real model shows the two “bats” under Word vectors.",
+      "The equals sign in the lecture means the same inputs and outputs, not the same numbers. The attention here is the simplest one: dot products of the vectors themselves. Open Word vectors to see the two “bats” in a real model.",
   },
   "001.3": {
     idea: "A sequence of digits ends in 1 if any digit was a 1, and in 0 otherwise. Let a 1 be followed by many zeros. An RNN passes the information from cell to cell, $h_t = \\tanh(x_t w + h_{t-1} U + b)$; this one is trained here, on 5 to 20 digits. Attention looks straight at the 1.",
@@ -32,7 +32,7 @@ export const STOPS_001: Record<string, StopProse> = {
       "Do base 3 on the board first, then switch to $e$: the weights become 0.17488 and 0.47537, and nothing else changes. Base 3 is the same as scores multiplied by $\\ln 3$, which is how the link sets up the tiny head. Let someone find a query that looks for zeros.",
   },
   "001.5": {
-    idea: "Every zero adds 1 to the denominator of the softmax, so the weight on a single 1 falls as the sequence grows: $\\alpha = e^b / (e^b + n)$ with $n$ zeros. Longer keys help: with $k = e W^K$ and $W^K = b \\cdot I$, the score of the 1 is $b$ and no longer 1.",
+    idea: "Every zero adds 1 to the denominator of the softmax, so the weight on a single 1 falls as the sequence grows: $\\alpha = e^b / (e^b + n)$ with $n$ zeros. Longer keys help: with $k_i = e_i W^K$ and $W^K = b \\cdot I$, the score of the 1 is $b$ and no longer 1.",
     notice:
       "With 100 zeros and plain keys, only 2.6% of the weight is on the 1. Set the boost to 10: it is 99.5%, and 0.99986 with three zeros.",
     notes:
@@ -48,19 +48,19 @@ export const STOPS_001: Record<string, StopProse> = {
   "001.7": {
     idea: "Now every token is a key and a query at the same time. With the embeddings as rows of $E$: $Q = E W^Q$, $K = E W^K$, $S = Q K^\\top$, and the softmax of each row of $S$ gives $A$. Row $i$ of $A$ says how token $i$ distributes its attention.",
     notice:
-      "With $W^Q$ as in the lecture, every row of $Q$ is $[0, 1]$: all four tokens look for a 1, and all rows of $A$ are alike. Change a row of $W^Q$, and one digit changes its mind.",
+      "With $W^Q$ as in the lecture, every row of $Q$ is $[0, 1]$: all four tokens look for a 1, and all rows of $A$ are alike. Change a row of $W^Q$, and one digit changes its mind. (The lecture writes $Q = E (W^Q)^\\top$, but its numbers follow from $Q = E W^Q$.)",
     notes:
-      "The lecture writes $Q = E (W^Q)^\\top$, but its numbers follow from $Q = E W^Q$, the convention used here. Read $S$ as a table of dot products, one for each query and key. Point out that the first row of $W^Q$ is what a 0 asks for, and the second row what a 1 asks for.",
+      "Read $S$ as a table of dot products, one for each query and key. Point out that the first row of $W^Q$ is what a 0 asks for, and the second row what a 1 asks for.",
   },
   "001.8": {
     idea: "Two tokens suffice to go through the whole head. Each token's output is a mixture of embeddings, $A E$; the Transformer paper adds more parameters, $V = E W^V$ and $W^O$, and divides the scores: $\\operatorname{softmax}(Q K^\\top / \\sqrt{d_k})\\, V$.",
     notice:
-      "If each digit looks for itself, $A$ is almost the identity and $A E$ almost $E$. If both look for a 1, both rows become $[0.00005, 0.99995]$: either token knows that there is a 1.",
+      "If each digit looks for itself, $A$ is almost the identity and $A E$ almost $E$. If both look for a 1, both rows become $[0.00005, 0.99995]$: each token knows that there is a 1. (The lecture writes $W^K = I$ here, but computes with keys times 10.)",
     notes:
-      "The lecture introduces this example with the identity matrix as $W^K$ but computes with keys multiplied by 10. It writes $W^O A E$; with rows as vectors, the product is $A V W^O$. Switch the division on: the scores fall from 10 to 7.07, and the weights become a little less sharp.",
+      "The lecture writes $W^O A E$; with rows as vectors, the product is $A V W^O$. Switch the division on: the scores fall from 10 to 7.07, and the weights become a little less sharp.",
   },
   "001.9": {
-    idea: "Two details turn this into a language model. The mask keeps a token from attending to later ones, which it is supposed to predict. And because attention only sums over the earlier tokens, it does not know their order unless a position is added to each embedding, here $[\\sin i, \\cos i]$ as in the paper.",
+    idea: "Two details turn this into a language model. The mask keeps a token from attending to later ones, which it is supposed to predict. And because attention only computes a weighted sum, a token does not know the order of those before it unless a position is added to each embedding: $x_i = e_i + [\\sin i, \\cos i]$ with $i = 0, 1, 2, \\dots$, as in the paper. Here, $q = x$, $k = 2x$ and $v = x$.",
     notice:
       "Without positions, swapping the first two tokens does not change the output of the last one. Add positions, and it does. Remove the mask, and the upper triangle fills: tokens see their own future.",
     notes:

@@ -8,9 +8,9 @@ export const STOPS_002: Record<string, StopText> = {
     title: "Zwei Arten von Fragen",
     idea: "Was bestimmt die Bedeutung eines Wortes? Das ist eine konzeptuelle Frage, und eine Antwort darauf ist die distributionelle Hypothese: Wörter in ähnlicher Umgebung haben ähnliche Bedeutungen, wie „cat“ und „dog“ in „the … gets fed“. Warum 300 Neuronen, nicht 200, nicht 500? Das ist eine technische Frage, und die beantwortet nur eine Messung.",
     notice:
-      "Auf den Trainingssätzen ist breiter immer mindestens so gut. Auf neuen Sätzen fällt der Verlust bis zur Breite 8 steil und bleibt dann etwa gleich oder steigt wieder. Mit weniger Sätzen oder einem anderen Startwert kann eine andere Breite die beste sein.",
+      "Auf den Trainingssätzen ist breiter immer mindestens so gut. Auf neuen Sätzen fällt der Verlust bis zur Breite 4 steil, bis 8 noch etwas und bleibt dann etwa gleich oder steigt; mit 20 Sätzen steigt er ab 4. Auch mit dem Startwert kann sich die beste Breite ändern.",
     question:
-      "„Make sure that the cat gets fed“, „make sure that the dog gets fed“: Wie viele Wörter stehen höchstens zwei Stellen neben „cat“ und auch neben „dog“?",
+      "„Make sure that the cat gets fed“, „make sure that the dog gets fed“: Wie viele Wörter sind höchstens zwei Stellen von „cat“ und auch von „dog“ entfernt?",
     hint: "Schreibe die zwei Wörter vor und die zwei nach „cat“ auf, dann die bei „dog“.",
     solution:
       "„that“, „the“, „gets“ und „fed“: {answer}. An ihnen könnte niemand „cat“ und „dog“ unterscheiden.",
@@ -32,9 +32,9 @@ export const STOPS_002: Record<string, StopText> = {
   },
   "002.3": {
     title: "Die Hauptaufgabe eines Sprachmodells",
-    idea: "Welches Wort folgt am wahrscheinlichsten auf eine Folge von Wörtern? Jedes frühere Wort kann eine Rolle spielen, aber nicht jedes dieselbe, und nie wird ein Wort von den Wörtern nach ihm beeinflusst: Sprache hat eine zeitliche Dimension. Hier wird das nächste Wort aus zehn Zeilen ausgezählt, und eine Zahl sagt, um wie viel seine Wahrscheinlichkeit ohne ein Wort fiele.",
+    idea: "Welches Wort folgt am wahrscheinlichsten auf eine Folge von Wörtern? Jedes frühere Wort kann eine Rolle spielen, aber nicht alle im selben Maß, und kein Wort wird von späteren beeinflusst: Sprache hat eine zeitliche Dimension. Hier stimmt jedes frühere Wort $w$ für sich ab, gleich in welcher Reihenfolge: Ein Kandidat am Ende von $n$ Zeilen zählt $n \\prod_w (n_w + 1)/(n + 2)$, wenn $n_w$ davon $w$ enthalten. Die Zahl unter $w$ sagt, was ohne $w$ an Wahrscheinlichkeit fehlte.",
     notice:
-      "Klicke Wörter aus Damians Satz weg: Ohne eines von ihnen wird aus „her“ „him“. Jedes „his“ zieht in die andere Richtung. Lies nur einen Teil des Satzes: Die Vorhersage ändert sich, sobald das entscheidende Wort kommt.",
+      "Klicke Wörter aus Damians Satz weg: Ohne eines wird aus „her“ „him“. Jedes „his“ zieht in die andere Richtung. Lies nur einen Teil: Die Vorhersage ändert sich mit dem entscheidenden Wort.",
     question: "Welches dieser Wörter in Damians Satz spricht am direktesten dafür, dass „her“ folgt?",
     options: ["secret", "girl", "his", "belongings"],
     hint: "Welches von ihnen sagt, wer erbt?",
@@ -44,7 +44,7 @@ export const STOPS_002: Record<string, StopText> = {
   },
   "002.4": {
     title: "Die Aufgabe von ChatGPT",
-    idea: "Sage das nächste Wort vorher, hänge es an und mach weiter. Das Modell sieht nur die letzten Wörter, so viele, wie sein Kontext lang ist: bei 8 also $w_1 \\dots w_8 \\to w_9$, dann $w_2 \\dots w_9 \\to w_{10}$. Das Fenster gleitet, und vergangene Wörter sagen künftige vorher.",
+    idea: "Sage das nächste Wort vorher, hänge es an und mach weiter: So arbeitet GPT, ein „generative pre-trained transformer“, also ein mehrschichtiges Netz, das auf paralleler Multi-Head-Aufmerksamkeit beruht. Das Modell sieht nur die letzten Wörter, so viele, wie sein Kontext lang ist: bei 8 also $w_1 \\dots w_8 \\to w_9$, dann $w_2 \\dots w_9 \\to w_{10}$. Das Fenster gleitet, und vergangene Wörter sagen künftige vorher.",
     notice:
       "Mit einem Kontext von 8 folgt der erzeugte Text der Geschichte. Verkürze ihn auf 2 und erzeuge 20 Wörter: Nach „lazy dog“ ist nicht mehr zu erkennen, an welcher Stelle der Geschichte es weitergeht, und der Text dreht sich im Kreis.",
     question:
@@ -70,13 +70,13 @@ export const STOPS_002: Record<string, StopText> = {
     title: "Anfragen, Schlüssel, alle Skalarprodukte",
     idea: "Jedes Wort bekommt eine Anfrage, die sagt, was es sucht, und einen Schlüssel, der sagt, was es bietet: $Q = X W^Q$ und $K = X W^K$, beide $8 \\times 32$. Ein einziges Produkt, $S = Q K^\\top$, vergleicht dann jede Anfrage mit jedem Schlüssel: $S_{ij} = q_i \\cdot k_j$.",
     notice:
-      "Eine Zelle nimmt eine Zeile von $Q$ und eine Spalte von $K^\\top$, multipliziert Zahl für Zahl und summiert. 64 Skalarprodukte mit je 32 Summanden sind ein einziges Matrixprodukt. $S$ ist nicht symmetrisch: $q_2 \\cdot k_1$ ist nicht $q_1 \\cdot k_2$.",
+      "Eine Zelle nimmt eine Zeile von $Q$ und eine Spalte von $K^\\top$, multipliziert Zahl für Zahl und summiert. 64 Skalarprodukte mit je 32 Summanden sind ein einziges Matrixprodukt. $S$ ist nicht symmetrisch: $q_2 \\cdot k_1$ ist nicht $q_1 \\cdot k_2$. (Vorlesung 001 schreibt $q_i - K_j$, meint aber das Skalarprodukt; die erste Zeile von $\\text{Key}^\\top$ in 002 müsste $k_1^{t1}, k_1^{t2}, \\dots, k_1^{t8}$ lauten.)",
     question: "Ohne auf die Zahlen zu sehen: Welcher Score muss gleich $S_{31}$ sein?",
     options: ["$S_{13}$", "$S_{37}$", "$S_{73}$"],
     hint: "Wort 1 und Wort 7 sind dasselbe Wort, haben also denselben Schlüssel.",
     solution: "$S_{31} = q_3 \\cdot k_1$ und $S_{37} = q_3 \\cdot k_7$, und $k_1 = k_7$: Beide sind „the“.",
     notes:
-      "Zwei Versehen in den Vorlesungen: Ein Score ist einmal als Differenz geschrieben, $q_i - K_j$, er ist aber ein Skalarprodukt; und die erste Zeile von $\\text{Key}^\\top$ müsste $k_1^{t1}, k_1^{t2}, \\dots, k_1^{t8}$ lauten: Der untere Index ist das Merkmal und bleibt in einer Zeile gleich. $W^Q$ und $W^K$ sind hier zufällig; im Training würden sie gelernt.",
+      "In $\\text{Key}^\\top$ ist der untere Index das Merkmal und bleibt in einer Zeile gleich; in der ersten Zeile der Vorlesung läuft er mit den Wörtern mit. $W^Q$ und $W^K$ sind hier zufällig; im Training würden sie gelernt.",
   },
   "002.7": {
     title: "Maske und Softmax",
@@ -92,7 +92,7 @@ export const STOPS_002: Record<string, StopText> = {
   },
   "002.8": {
     title: "Werte und die gewichtete Summe",
-    idea: "Die dritte Projektion ist das, was ein Wort weitergibt: $V = X W^V$. Die Ausgabe des Kopfes ist noch ein Produkt, $A = P V$: Zeile $i$ ist die gewichtete Summe der Werte aller Wörter bis $i$, zum Beispiel $a_2 = P_{21} v_1 + P_{22} v_2$.",
+    idea: "Die dritte Projektion ist das, was ein Wort weitergibt: $V = X W^V$. Die Ausgabe des Kopfes ist noch ein Produkt, $P V$: Seine Zeile $a_i$ ist die gewichtete Summe der Werte aller Wörter bis $i$, zum Beispiel $a_2 = P_{21} v_1 + P_{22} v_2$.",
     notice:
       "In der Vorlesung hat $V$ die Form $8 \\times 8$, während $Q$ und $K$ die Form $8 \\times 32$ haben. Ändere $d_v$: $P$ ändert sich nicht, und die Ausgabe ist so breit wie die Werte. Nur Anfragen und Schlüssel müssen gleich breit sein.",
     question:
@@ -120,7 +120,7 @@ export const STOPS_002: Record<string, StopText> = {
     notice:
       "Wähle „Nomen → Adjektiv“: „fox“ legt sein Gewicht auf „quick“ und „brown“. Ein anderes $W^Q$ ist eine andere Beziehung zwischen denselben Wörtern. Wörter ohne eigene Anfrage verteilen ihr Gewicht gleichmäßig.",
     question:
-      "In einem Kopf hat ein Nomen mit jedem Adjektiv den Score 10 und mit jedem anderen Wort 0. Er liest „a tired old gray duck“. Welches Gewicht legt „duck“ auf „old“?",
+      "In einem Kopf hat ein Nomen mit jedem Adjektiv den Score 10 und mit jedem anderen Wort 0. Der Kopf liest „a tired old gray duck“. Welches Gewicht legt „duck“ auf „old“?",
     hint: "Drei Adjektive bekommen denselben Score, 10, und die beiden anderen Wörter 0.",
     solution:
       "$e^{10} / (3 e^{10} + 2) \\approx$ {answer}: Die drei Adjektive teilen sich das Gewicht, und für „a“ und „duck“ bleibt fast nichts.",
@@ -137,7 +137,10 @@ export const FIGURES_002: typeof EnglishFigures = {
   training: "Verlust auf den Trainingssätzen",
   width: "Breite",
   losses: "Verlust nach Breite",
-  best: (width) => `Auf neuen Sätzen ist der Verlust bei Breite ${width} am kleinsten.`,
+  best: (widths) =>
+    widths.length === 1
+      ? `Auf neuen Sätzen ist der Verlust bei Breite ${widths[0]} am kleinsten.`
+      : `Auf neuen Sätzen ist der Verlust bei den Breiten ${widths.slice(0, -1).join(", ")} und ${widths.at(-1)} am kleinsten: in den gezeigten Stellen gleich.`,
   untrained: "Welche Breite wird auf neuen Sätzen die beste sein? Rate und trainiere dann.",
   window: "Fenster",
   pairs: "Trainingspaare",
@@ -146,7 +149,7 @@ export const FIGURES_002: typeof EnglishFigures = {
   trainOn: "Sätze für das Training",
   steps: "Schritte",
   nearestTo: "Am nächsten bei",
-  catAndDog: "Kosinus von cat und dog",
+  catAndDog: "Kosinus: cat und dog",
   endings: "Zeilen; ihr letztes Wort wird vorhergesagt",
   prompt: "Wie geht es weiter?",
   read: "Gelesen",
@@ -174,6 +177,7 @@ export const FIGURES_002: typeof EnglishFigures = {
   softmaxOf: "Softmax der Zeile",
   rowOf: (row, word) => `Zeile ${row}: ${word}`,
   d_v: "Breite $d_v$ der Werte",
+  output: "Ausgabe",
   weighted: "Gewichtete Werte",
   words: "Wörter",
   kept: "Schleifen behalten Schlüssel und Werte",
@@ -186,6 +190,8 @@ export const FIGURES_002: typeof EnglishFigures = {
   difference: "Größter Unterschied zwischen beiden Ergebnissen",
   measure: "Zeit messen",
   ratio: "Schleifen / Matrizen",
+  maskedToo: "Die Matrizen berechnen auch die maskierte Hälfte.",
+  fasterStill: "Die Matrizen berechnen auch die maskierte Hälfte und sind trotzdem schneller.",
   relationship: "Beziehung",
   relationships: {
     modifier: "Nomen → Adjektiv",

@@ -25,6 +25,7 @@ export const lectures: Messages["lectures"] = {
   keys: "→ weiter · ← zurück · n Notizen · Esc beenden",
   notes: "Notizen für Vortragende",
   figure: "Abbildung",
+  needsText: "Diese Abbildung zeigt den Text oben auf der Seite; er ist leer. Gib dort einen ein.",
   notice: "Was auffällt",
   question: "Frage",
   answer: "Deine Antwort",
@@ -53,8 +54,7 @@ export const lectures: Messages["lectures"] = {
       "1": "Unigramm: nichts",
       "2": "Bigramm: das letzte Token",
       "3": "Trigramm: die letzten zwei Tokens",
-      rnn: "RNN: alles davor, in einem Vektor h",
-      transformer: "Transformer: jedes frühere Token",
+      all: "die ganze Vergangenheit, ausgezählt",
       model: "dieses Modell: jedes frühere Token, nach dem Training",
     },
     ofModel: (model) =>
@@ -62,6 +62,10 @@ export const lectures: Messages["lectures"] = {
     past: "Vergangenheit für das Modell",
     probability: "Wahrscheinlichkeit",
     product: "Produkt bisher",
+    more: (count) => `… ${count} weitere`,
+    wholeText: "der ganze Text",
+    estimated:
+      "RNNs und Transformer schätzen diese Wahrscheinlichkeiten aus allem davor und sagen kaum je 0.",
     start: "Anfang",
     vectors: "Eingabe",
     rnn: "RNN",
@@ -73,7 +77,8 @@ export const lectures: Messages["lectures"] = {
     inState: "Sonde am RNN",
     inAttended: "Sonde an der Aufmerksamkeit",
     after: (zeros) => `nach ${zeros} Nullen`,
-    cells: "Zustand des RNN nach einer 1 und Nullen, Zelle für Zelle",
+    accuracy: "Genauigkeit der Sonde",
+    cells: "Mittlerer Zustand nach einer 1 und Nullen, minus dem nach einer 0 und Nullen",
     probes: (noise) =>
       `Eine lineare Sonde sucht an jeder Zelle die erste Ziffer; Zufall ist 0,5. Rauschen bis ±${noise}, Schlüssel mal 10.`,
     base: "Basis der Softmax",

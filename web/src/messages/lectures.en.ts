@@ -48,6 +48,7 @@ export const lectures = {
   keys: "→ next part · ← back · n notes · Esc leave",
   notes: "Speaker notes",
   figure: "Figure",
+  needsText: "This figure shows the text at the top of the page, which is empty. Type one there.",
   notice: "What to notice",
   question: "Question",
   answer: "Your answer",
@@ -76,8 +77,7 @@ export const lectures = {
       "1": "unigram: nothing",
       "2": "bigram: the last token",
       "3": "trigram: the last two tokens",
-      rnn: "RNN: the whole past, in one vector h",
-      transformer: "transformer: every earlier token",
+      all: "the whole past, counted",
       model: "this model: every earlier token, after training",
     },
     ofModel: (model: string) =>
@@ -85,6 +85,10 @@ export const lectures = {
     past: "past, as the model knows it",
     probability: "probability",
     product: "product so far",
+    more: (count: number) => `… ${count} more`,
+    wholeText: "the whole text",
+    estimated:
+      "RNNs and transformers estimate these probabilities from the whole past, and hardly ever say 0.",
     start: "start",
     vectors: "input",
     rnn: "RNN",
@@ -97,7 +101,8 @@ export const lectures = {
     inState: "probe of the RNN's state",
     inAttended: "probe of attention's output",
     after: (zeros: string) => `after ${zeros} zeros`,
-    cells: "State of the RNN after a 1 and zeros, cell by cell",
+    accuracy: "accuracy of the probe",
+    cells: "Mean state of the RNN after a 1 and zeros, minus that after a 0 and zeros, cell by cell",
     probes: (noise: string) =>
       `At each cell, a linear probe looks for the first digit, 0 or 1, in new sequences; chance is 0.5. Digits have noise of up to ±${noise}; keys are multiplied by 10.`,
     base: "Base of the softmax",

@@ -16,6 +16,7 @@ export interface Explained {
   config: Config;
   order: readonly number[]; // of the terms of a long sum
   more: (count: number) => string; // in words, for terms that are left out
+  smaller: (count: number) => string; // the same where the largest terms are shown
 }
 
 /** `symbols` ends with the equals sign before the result. `numbers` is null if it would only repeat the result. */
@@ -105,28 +106,31 @@ function numbersOf(explained: Explained): string | null {
     config,
     order,
     more,
+    smaller,
   } = explained;
   const [first = [], second = [], third] = numbers;
   const at = (i: number, k = 0) => numbers[i]?.[k] ?? NaN;
   const plus = (i: number) => (numbers[i] ? ` + ${factor(at(i))}` : "");
-  const sum = (count: number, shown: readonly number[], all: number, term: (k: number) => string) => {
-    const terms = shown.filter((k) => k < all).slice(0, count);
-    const rest = all > terms.length ? [`\\text{${more(all - terms.length)}}`] : [];
-    return [...terms.map(term), ...rest].join(" + ");
+  const sum = (count: number, terms: readonly number[], term: (k: number) => string, rest = smaller) => {
+    const hidden = Math.max(0, terms.length - count);
+    const shown = terms.slice(0, count).map(term);
+    return [...shown, ...(hidden > 0 ? [`\\text{${rest(hidden)}}`] : [])].join(" + ");
   };
   switch (operation) {
     case "dot": {
       const product = (k: number) => `{${factor(first[k]!)} \\cdot ${factor(second[k] ?? NaN)}}`;
-      return `${sum(MAX_TERMS, order, first.length, product)}${plus(2)}`;
+      return `${sum(MAX_TERMS, order, product)}${plus(2)}`;
     }
     case "divide":
       return `\\frac{${number(at(0))}}{\\sqrt{${c.d_k}}}`;
     case "softmax": {
       const power = (k: number) => `e^{${number(first[k] ?? NaN)}}`;
-      return `\\frac{${power(c.at!)}}{${sum(MAX_WIDE_TERMS, order, first.length, power)}}`;
+      const terms = order.filter((k) => k === c.at || first[k] !== -Infinity); // without masked tokens
+      const isLargest = first[c.at!]! >= (first[terms[MAX_WIDE_TERMS] ?? c.at!] ?? NaN);
+      return `\\frac{${power(c.at!)}}{${sum(MAX_WIDE_TERMS, terms, power, isLargest ? smaller : more)}}`;
     }
     case "sum":
-      return sum(MAX_SUMMANDS, [...numbers.keys()], numbers.length, (k) => factor(at(k)));
+      return sum(MAX_SUMMANDS, [...numbers.keys()], (k) => factor(at(k)), more);
     case "norm": {
       const centered = numbers[3] ? `${number(at(0))} - ${factor(at(3))}` : number(at(0));
       return `${factor(at(2))} \\cdot \\frac{${centered}}{${number(at(1))}}${plus(4)}`;
@@ -138,16 +142,11 @@ function numbersOf(explained: Explained): string | null {
       return `${factor(second[0] ?? NaN)} \\cdot \\frac{${centered}}{${number(scale)}}${third ? plus(2) : ""}`;
     }
     case "mean":
-      return `\\frac{1}{${first.length}} (${sum(MAX_TERMS, order, first.length, (k) => factor(first[k]!))})`;
+      return `\\frac{1}{${first.length}} (${sum(MAX_TERMS, order, (k) => factor(first[k]!))})`;
     case "scale": {
       const center = numbers[1] ? ` - ${factor(at(1))}` : "";
       const variance = number(average(first.map((x) => (x - (second[0] ?? 0)) ** 2)));
-      const squares = sum(
-        MAX_WIDE_TERMS,
-        order,
-        first.length,
-        (k) => `{(${number(first[k]!)}${center})^{2}}`,
-      );
+      const squares = sum(MAX_WIDE_TERMS, order, (k) => `{(${number(first[k]!)}${center})^{2}}`);
       const mean = `{${variance} = \\tfrac{1}{${first.length}}} (${squares})`;
       return `\\sqrt{${variance} + ${number(c.epsilon!)}},\\; \\allowbreak ${mean}`;
     }

@@ -64,7 +64,7 @@ export function headByLoops({ T, C, d_k, d_v, x, W_Q, W_K, W_V }: FlatHead, kept
   return output;
 }
 
-/** The same head as Q = X W^Q, K = X W^K, V = X W^V, S = Q Kᵀ and A = P V. */
+/** The same head as Q = X W^Q, K = X W^K, V = X W^V, S = Q Kᵀ and P V. */
 export function headByMatrices({ T, C, d_k, d_v, x, W_Q, W_K, W_V }: FlatHead): Float64Array {
   const [Q, K] = [multiply(x, W_Q, T, C, d_k), multiply(x, W_K, T, C, d_k)];
   const V = multiply(x, W_V, T, C, d_v);
@@ -116,7 +116,7 @@ export function fiveProducts(T: number, C: number, d_k: number, d_v: number): Pr
     product("K = X W^K", T, C, d_k),
     product("V = X W^V", T, C, d_v),
     product("S = Q K^\\top", T, d_k, T),
-    product("A = P V", T, T, d_v),
+    product("P V", T, T, d_v),
   ];
 }
 

@@ -4,7 +4,7 @@ import { type Rows, softmax } from "./tinyHead";
 import { dot } from "./workedNumbers";
 
 const KEYS = 8; // that each query is compared with
-const DRAWS = 60; // queries
+export const DRAWS = 60; // queries
 
 /** Normally distributed numbers, the same for the same seed: the Park–Miller generator and Box–Muller. */
 function* normals(seed: number): Generator<number, never> {

@@ -132,6 +132,19 @@ export function probeAttention(boost: number, zeros: number): number[] {
   );
 }
 
+/** After each digit, the mean state of the probed sequences that start with a 1, minus that of those with a 0. */
+export function stateDifferences(rnn: TinyRnn, zeros: number): Float64Array[] {
+  const states = probeSequences(PROBED, zeros, PROBE_SEED).map((digits) => statesOf(rnn, digits));
+  return states[0]!.map((_, t) => {
+    const difference = new Float64Array(UNITS);
+    states.forEach((each, k) => {
+      const sign = k % 2 === 1 ? 1 : -1;
+      for (let unit = 0; unit < UNITS; unit++) difference[unit]! += (sign * each[t]![unit]!) / (PROBED / 2);
+    });
+    return difference;
+  });
+}
+
 /** The accuracy of a linear probe for the first digit at each position. Vectors are by sequence and position; the first
  * digits are 0 and 1 in turn. The probe is fitted to the first half of the sequences by least squares. */
 export function probeAccuracies(vectors: readonly (readonly Float64Array[])[]): number[] {

@@ -59,7 +59,8 @@ export function trainWidth(width: number, { sentences, seed }: SweepSettings): S
   };
 }
 
-/** The width with the lowest held-out loss. */
-export function bestWidth(points: readonly SweepPoint[]): number {
-  return points.reduce((best, point) => (point.heldOut < best.heldOut ? point : best)).width;
+/** The widths with the lowest held-out loss, rounded to so many decimals. */
+export function bestWidths(points: readonly SweepPoint[], decimals: number): number[] {
+  const best = Math.min(...points.map(({ heldOut }) => heldOut)).toFixed(decimals);
+  return points.filter(({ heldOut }) => heldOut.toFixed(decimals) === best).map(({ width }) => width);
 }

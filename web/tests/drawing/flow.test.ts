@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { type FlowData, paintFlow } from "../../src/drawing/flow";
+import { channels, PALETTES } from "../../src/drawing/colors";
+import { type FlowData, paintFlow, STRIPES } from "../../src/drawing/flow";
 import type { Pen } from "../../src/drawing/pen";
 import { attentionCell, hitTest, type Layout, layOutFlow, rowY } from "../../src/layout/columns";
 import { Matrix } from "../../src/model/matrix";
@@ -57,6 +58,21 @@ test("frames exactly the attention weight under the pointer, at every size", () 
         expect(frameWidth).toBeLessThan(cell.width + 3);
       }
     }
+  }
+});
+
+test("shows the colors of both signs under every column of signed numbers", () => {
+  const layout = layOutFlow(1200, 470, 6, 0);
+  const bottom = layout.top + layout.count * layout.rowHeight;
+  const rects = paint(layout).filter(([method, , y]) => method === "rect" && (y as number) > bottom);
+  for (const [name, role] of STRIPES) {
+    const { x, width } = layout.columns[name];
+    const strip = rects.filter(([, left]) => (left as number) >= x && (left as number) < x + width);
+    const { positive, negative } = PALETTES.light.roles[role];
+    const ends = [strip[0]!, strip.at(-1)!].map((rect) => channels(rect[5] as string));
+    expect(ends).toEqual([channels(negative), channels(positive)]);
+    for (const [, , y, , height] of strip as [string, number, number, number, number][])
+      expect(y + height).toBeLessThan(layout.height);
   }
 });
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { cellTitle, placedSiteName, pythonName, siteName } from "../../src/layout/cellNames";
+import { cellTitle, changedBlocks, placedSiteName, pythonName, siteName } from "../../src/layout/cellNames";
 import { de } from "../../src/messages/de";
 import { en } from "../../src/messages/en";
 import { stepsOf, PARTS } from "../../src/model/steps";
@@ -62,6 +62,13 @@ describe.each([
           expect(siteName(words, name, each), name).toMatch(/^[A-Za-zäöüß 0-9:.-]+$/);
         }
   });
+});
+
+test("the block is told where it changes", () => {
+  const cells = ["block.2.normed2", "block.2.input", "block.1.output", "block.1.middle", "block.0.W_2"];
+  const named = (names: string[]) => names.map((name) => ({ name }));
+  expect(changedBlocks(2, named(cells))).toEqual([null, null, 1, null, 0]);
+  expect(changedBlocks(3, named(["final", "block.3.output", "embedding"]))).toEqual([null, 3, null]);
 });
 
 test("Python names can be pasted", () => {

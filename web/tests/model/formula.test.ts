@@ -41,6 +41,7 @@ function write(
     config,
     order,
     more: en.cell.more,
+    smaller: en.cell.smaller,
     ...change,
   });
   for (const tex of [formula.symbols, formula.result, formula.numbers ?? ""]) expectTypeset(tex);
@@ -107,7 +108,7 @@ describe("each operation, with symbols and with numbers", () => {
     );
     expect(formula.symbols).toBe("a_{5,3} = \\alpha_{5} \\cdot v_{{:},3} =");
     expect(formula.numbers).toBe(
-      "{}= {6.00 \\cdot 1.00} + {5.00 \\cdot 1.00} + {4.00 \\cdot 1.00} + {3.00 \\cdot 1.00} + \\text{… 2 more}",
+      "{}= {6.00 \\cdot 1.00} + {5.00 \\cdot 1.00} + {4.00 \\cdot 1.00} + {3.00 \\cdot 1.00} + \\text{… 2 smaller}",
     );
     expect(formula.result).toBe("21.00");
   });
@@ -125,13 +126,24 @@ describe("each operation, with symbols and with numbers", () => {
     const masked = write(PLAIN, "block.0.head.0.masked 3 5", [[0.5]], -Infinity);
     expect(masked).toEqual({ symbols: "m_{3,5} =", result: "-\\infty", numbers: null });
   });
+  test("softmax: masked tokens are not counted", () => {
+    const scores = [0.5, -1, -2, -3, -4, -Infinity];
+    const { numbers } = write(PLAIN, "block.0.head.0.weights 4 0", [scores]);
+    expect(numbers).toContain("{e^{0.50} + e^{-1.00} + e^{-2.00} + \\text{… 2 smaller}}");
+    const small = write(PLAIN, "block.0.head.0.weights 4 4", [scores], 0, { order: [4, 0, 1, 2, 3, 5] });
+    expect(small.numbers).toContain("{e^{-4.00} + e^{0.50} + e^{-1.00} + \\text{… 2 more}}");
+    const masked = write(PLAIN, "block.0.head.0.weights 1 2", [[0.5, -1, -Infinity]], 0, {
+      order: [2, 0, 1],
+    });
+    expect(masked.numbers).toContain("{e^{-\\infty} + e^{0.50} + e^{-1.00}}");
+  });
   test("softmax", () => {
     check(
       PLAIN,
       "block.0.head.0.weights 1 0",
       [[0.5, -1, -Infinity]],
       "\\alpha_{1,0} = \\frac{e^{m_{1,0}}}{\\sum_{j} e^{m_{1,j}}}",
-      "\\frac{e^{0.50}}{e^{0.50} + e^{-1.00} + e^{-\\infty}}",
+      "\\frac{e^{0.50}}{e^{0.50} + e^{-1.00}}",
     );
   });
   test("sum: the heads have numbers, so that no two symbols are alike", () => {
@@ -291,7 +303,9 @@ test("German sums are typeset too", () => {
     [1, 2, 3, 4, 5, 6],
     [1, 1, 1, 1, 1, 1],
   ];
-  const { numbers: written } = write(PLAIN, "block.0.head.0.mixed 1 0", numbers, 0.5, { more: de.cell.more });
+  const { numbers: written } = write(PLAIN, "block.0.head.0.mixed 1 0", numbers, 0.5, {
+    smaller: de.cell.smaller,
+  });
   expect(written).toContain("1{,}00");
 });
 

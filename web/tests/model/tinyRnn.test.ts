@@ -6,6 +6,7 @@ import {
   probeAccuracies,
   probeAttention,
   probeRnn,
+  stateDifferences,
   statesOf,
   trainRnn,
 } from "../../src/model/tinyRnn";
@@ -48,6 +49,15 @@ test("a probe finds what a vector holds, and nothing in noise", () => {
   const [held, noise] = probeAccuracies(vectors);
   expect(held).toBe(1);
   expect(noise).toBeLessThan(0.7);
+});
+
+test("the mean states after a 1 and after a 0 differ as long as a probe tells them apart", () => {
+  const size = (state: Float64Array) => Math.hypot(...state);
+  const [lost, carried] = [trainRnn(2, 200), trainRnn(7, 200)].map((rnn) =>
+    stateDifferences(rnn, 50).map(size),
+  );
+  expect(lost![50]).toBeLessThan(0.3 * lost![0]!);
+  expect(carried![50]).toBeGreaterThan(0.9 * carried![0]!);
 });
 
 test("the information fades or is carried on, and attention finds it", () => {

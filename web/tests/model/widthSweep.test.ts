@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { bestWidth, makeSentences, trainWidth, WIDTHS } from "../../src/model/widthSweep";
+import { bestWidths, makeSentences, trainWidth, WIDTHS } from "../../src/model/widthSweep";
 
 test("sentences are reproducible, and those of a longer text start like a shorter one", () => {
   expect(makeSentences(20, 3).slice(0, 5)).toEqual(makeSentences(5, 3));
@@ -15,7 +15,8 @@ test("wider vectors fit the training sentences at least as well", () => {
   expect(trainWidth(4, settings)).toEqual(points[WIDTHS.indexOf(4)]);
 });
 
-test("finds the width with the lowest held-out loss", () => {
-  const points = [3, 1, 2].map((heldOut, i) => ({ width: 2 ** i, training: 0, heldOut }));
-  expect(bestWidth(points)).toBe(2);
+test("finds the widths with the lowest held-out loss in the digits shown", () => {
+  const points = [3, 1.00001, 1, 2].map((heldOut, i) => ({ width: 2 ** i, training: 0, heldOut }));
+  expect(bestWidths(points, 4)).toEqual([2, 4]);
+  expect(bestWidths(points, 5)).toEqual([4]);
 });

@@ -9,4 +9,7 @@ import { FIGURES_002 } from "./figures002/figures";
 
 export type Figure = Component<{ page: Page; words: Messages }>;
 
+/** The stops whose figures show the text on the page. */
+export const SHOWS_TEXT: ReadonlySet<string> = new Set(["000.2", "000.6", "000.7", "000.8", "000.9"]);
+
 export const FIGURES: Record<string, Figure> = { ...FIGURES_000, ...FIGURES_001, ...FIGURES_002 };

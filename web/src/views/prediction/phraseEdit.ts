@@ -1,4 +1,4 @@
-/** An edit in words. */
+/** Describes an edit as a phrase. */
 
 import type { Edit } from "../../engine/types";
 import type { Messages } from "../../messages/en";

@@ -2,16 +2,32 @@
 
 import type { RoleKind } from "../../../lectures/lecture000";
 
-export const TOKENS_SHOWN = 14; // as many as fit on the screen
+const MAX_TOKENS = 14;
+const [NARROWEST, WIDEST] = [2.8, 6]; // columns, in em: room for a percentage; for a long token
+
+/** The width of a token's column, in em. */
+export function columnWidth(label: string): number {
+  return Math.min(WIDEST, Math.max(NARROWEST, 0.4 + 0.52 * label.length));
+}
+
+/** The tokens that fit into `room`, from the first if `row` is then among them, else up to `row`. */
+export function tokensThatFit(widths: readonly number[], row: number, room: number): [number, number] {
+  const fits = (from: number, to: number) =>
+    to - from <= MAX_TOKENS && widths.slice(from, to).reduce((sum, width) => sum + width, 0) <= room;
+  let first = row;
+  while (first > 0 && fits(first - 1, row + 1)) first--;
+  let end = row + 1;
+  while (end < widths.length && fits(first, end + 1)) end++;
+  return [first, end];
+}
 
 const PRONOUNS = ["it", "he", "she", "they", "him", "her", "them", "its", "his"];
 
-/** The last token at which a head of this kind has something to do; the last token if there is none. */
+/** The last token at which a head of this kind has something to do; -1 if there is none. */
 export function tellingRow(kind: RoleKind, tokens: readonly string[]): number {
   const words = tokens.map((token) => token.trim().toLowerCase());
   const isRepeated = (word: string, i: number) => /\p{L}/u.test(word) && words.indexOf(word) < i;
   const isTelling = (word: string, i: number) =>
     kind === "previous" || (kind === "antecedent" ? PRONOUNS.includes(word) : isRepeated(word, i));
-  const row = words.findLastIndex(isTelling);
-  return row < 0 ? tokens.length - 1 : row;
+  return words.findLastIndex(isTelling);
 }
