@@ -176,6 +176,9 @@ class ResidualTrace(BaseTrace):
             tensor = self._end(site.name)
             return tensor if rows is None else tensor[:, rows]
         if site.head is None and site.kv_head is None:
+            if site.name == "output":
+                output = [*self.stream.inputs[1:], self.stream.last][site.block]
+                return output if rows is None else output[:, rows]
             if rows is not None and self._stays_in_rows(site):
                 return self._steps_of_rows(site.block, rows).read(site)
             tensor = self.steps(site.block).read(site)
@@ -214,8 +217,7 @@ class ResidualTrace(BaseTrace):
 
     def _stays_in_rows(self, site: Site) -> bool:
         """Whether each row of a site depends only on the same row of the stream, so that reading a few is cheap."""
-        crosses = site.name.startswith("attention") or (site.name == "output" and self.config.parallel)
-        return not crosses and not self.edits.of(site.block).made
+        return not site.name.startswith("attention") and not self.edits.of(site.block).made
 
     def _steps_of_rows(self, block: int, rows: Tensor) -> BlockSteps:
         module = self.network.blocks[block]

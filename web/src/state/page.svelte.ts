@@ -174,7 +174,7 @@ export class Page extends Selection {
     this.#edition++;
     this.draft = text;
     this.location.text = text;
-    this.location.open = [];
+    if (this.location.open.length > 0) this.location.open = []; // another empty list would redraw everything
     if (text === "") {
       this.#controller?.abort();
       return;
@@ -331,7 +331,7 @@ export class Page extends Selection {
       prefetched = matrices.prefetch(this.areas({ config, trace }));
     }
     if (this.offline === null) void this.examples.load(model);
-    void this.connection.guard(() => this.overview.load(input, config, trace.ids.length, signal));
+    void this.connection.guard(() => this.overview.loadStreams(input, signal));
     await prefetched;
     if (signal.aborted) return;
     before?.matrices.close();
