@@ -31,7 +31,7 @@ Choices = list[tuple[str, str]]  # the text and finish_reason of each choice
 
 @dataclass(frozen=True)
 class LoadRequest:
-    """The route and body of a request. It has a seed, so that its response is always the same."""
+    """The route and body of a request. It has a seed, so its response is always the same."""
 
     route: str
     body: dict[str, Any]

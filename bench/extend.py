@@ -4,8 +4,8 @@ Usage: python -m bench.extend [TEXT…] [--steps 300 | --minutes 2] [--seeds 0 1
 (or minutes) and extends the run by N more, and trains one run of 2N, on the same text (the built-in stories
 by default) with the same seed. Prints one JSON line: the validation losses `first`, `extended` and `single`,
 and `difference`, which is extended minus single in nats, each for every seed, and the mean difference. With
---steps the two have the same model and batch; with --minutes, the plan chooses them for the time given, so
-that the single run may have a larger model.
+--steps, the two have the same model and batch; with --minutes, the plan chooses them for the time given, so
+the single run can have a larger model.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ if __name__ == "__main__":
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--minutes", type=float)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--short", action="store_true", help="a run of seconds, to test this benchmark")
+    parser.add_argument("--short", action="store_true", help="a run of a few seconds, to test this benchmark")
     options = parser.parse_args()
     count = 100 if options.short else STORIES
     told = "\n\n".join(story.text for story in islice(stories(), count))

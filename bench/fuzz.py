@@ -1,4 +1,4 @@
-"""Fuzz the model readers: each damaged file must load or be rejected with a one-line error, in little time and memory.
+"""Fuzz the model readers: a damaged file must load or give a one-line error, quickly and with little memory.
 
 Usage: python -m bench.fuzz [--files 100000] [--seed 0] [--short]. Eight in ten files are GGUF; one in ten
 is a model folder with a mutated safetensors header, one in ten a folder with a mutated config.json. Prints

@@ -158,7 +158,7 @@ def _transformers(
         "use_cache": True,
         "pad_token_id": 0,
     }
-    if compiled:  # a static cache keeps the shapes fixed, so that one compiled step serves all
+    if compiled:  # a static cache keeps the shapes fixed, so one compiled step works for every token
         options["cache_implementation"] = "static"
         model.forward = torch.compile(model.forward)
 

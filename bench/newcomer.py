@@ -216,7 +216,10 @@ def run_short(walk: Walkthrough) -> dict[str, Any]:
 
 
 def copy_tree(to: Path) -> bool:
-    """Copy the files that git lists, then any built page, which must be newer. Return whether there is one."""
+    """Copy the files that git lists, then any built page; return whether there is one.
+
+    The page is copied last so that it is newer than its sources.
+    """
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,

@@ -1,4 +1,4 @@
-"""Compare the `fast` recipe with `classic` (nanoGPT's): same text, tokenizer, model, batch and time, several seeds.
+"""Compare the `fast` recipe with `classic` (nanoGPT's): same text, tokenizer, model, batch and time; several seeds.
 
 Usage: python -m bench.recipes TEXT… [--minutes 0.5] [--seeds 3] [--megabytes N] [--classic-rate R]
 [--one-thread] [--short]. Prints one JSON line; `improvement` is the validation loss of `classic` minus that

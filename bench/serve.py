@@ -1,7 +1,7 @@
 """Throughput of continuous batching, compared with a sequential loop that generates one sequence at a time.
 
 Usage: python -m bench.serve [MODEL] [--short]. Measures a random model of 4 blocks and width 128, and
-MODEL, by default SmolLM2, which is pulled if needed, on the best device. Prints one JSON line: tokens per
+MODEL (by default SmolLM2, which is pulled if needed), on the best device. Prints one JSON line: tokens per
 second with 1, 8 and 32 requests and the speedup over the sequential loop; and `max_wait_ratio`, the longest
 time that a sequence waits for its next token during the prefill of a long prompt, relative to the median wait
 before the prefill.

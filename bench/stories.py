@@ -44,7 +44,7 @@ def measure(run: Run, training: set[str]) -> dict[str, Any]:
 
 
 def sample_stories(model: LanguageModel) -> list[str]:
-    """Generate stories as the demo does, with its temperature, each up to its end."""
+    """Generate stories as the demo does, at the same temperature, each until it ends."""
     texts = model.generate(tokens=250, samples=40, seed=1)
     assert isinstance(texts, list)
     return [text.strip() for text in texts]

@@ -121,7 +121,7 @@ def train_one(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def measure_gpt2(batch: int, short: bool) -> dict[str, Any]:
-    """Train at context 1024 with AdamW; do the same with transformers, if installed (compiled, fused AdamW)."""
+    """Train at context 1024 with AdamW; if transformers is installed, do the same with it (fused AdamW)."""
     device = pick_device()
     sizes = {"n_block": 12, "n_head": 12, "d_model": 768, "n_context": 1024, "n_vocab": 50304}
     if short:

@@ -75,7 +75,7 @@ def wait_for_commands(address):
 
 
 def become(connection):
-    """Fork the command and return its arguments there; the parent stays to report how it ended."""
+    """Fork, and return the command's arguments in the child; the parent reports how the child ended."""
     given, streams, _, _ = socket.recv_fds(connection, 2**20, 3)
     asked = json.loads(given)
     pid = os.fork()

@@ -49,7 +49,7 @@ def commands() -> str:
         "# Commands",
         "",
         "The `--help` text of each command. Results go to stdout and progress to stderr. The exit code is 0 on "
-        "success, 2 for a usage error (with a one-line message), and 1 for an internal error.",
+        "success, 2 for a user error (with a one-line message), and 1 for an internal error.",
         "",
     ]
     for name, text in _helps(typer.main.get_command(app), "clearhead", None):

@@ -1,6 +1,6 @@
 """The text that the built-in model `stories` is trained on, and the tokenizer for it.
 
-The seed determines the text: stories; single sentences and endings of stories, so that a text may start anywhere;
+The seed determines the text: stories; single sentences and endings of stories, so that a text can start anywhere;
 the lectures' sentences; lists of words, each repeated, from which induction heads form; and habits, in which the
 verb after a pronoun depends on its antecedent ("Lily and Tom were in the park. She skated, and he ran."), from which
 heads form that attend from pronouns to antecedents. The tokenizer has one token for every word of these texts, and
@@ -141,7 +141,7 @@ def _story(seed: int, number: int) -> str:
 
 
 def _ending(seed: int, number: int) -> str:
-    """A sentence of a story, or its end from there; sometimes a whole story, with "Once upon a time"."""
+    """A sentence of a story, or the story from there on; sometimes a whole story, with "Once upon a time"."""
     random = _random("ending", seed, number)
     parts = sentences(story(seed + 1000, number).text)
     if parts[0].startswith("Once a ") and random.random() < 0.5:

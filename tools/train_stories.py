@@ -172,7 +172,7 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="stories-") as temporary:
         run = train(corpus, request, Path(temporary, "run"), Path(temporary, "tokens"), command)
         size = pack(Path(temporary, "run"), given.out)
-    model = load(given.out, "cpu")  # in float32, as users do
+    model = load(given.out, "cpu")  # in float32, as users load it
     return {
         "model": "stories",
         "parameters": model.config.n_parameter,

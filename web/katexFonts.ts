@@ -1,4 +1,4 @@
-/** Leaves the fonts out of KaTeX's style sheet: the page has its own list, of only those that its formulas use. */
+/** Leaves the fonts out of KaTeX's style sheet: the page declares only those that its formulas use. */
 import type { Plugin } from "vite";
 
 export function katexFonts(): Plugin {

@@ -57,7 +57,7 @@ __all__ = [
     "train_words",
 ]
 
-# The module of each public name, imported on first access: torch takes a second or two.
+# The module of each public name, imported on first access: importing torch takes a second or two.
 _HOMES = {
     "Config": "clearhead.model.config",
     "Edit": "clearhead.inspect.edits",

@@ -73,7 +73,7 @@ def _look_at_machine() -> Iterator[Finding]:
 
 
 def _cores() -> int:
-    """The cores that this process may use."""
+    """The number of cores that this process can use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -105,7 +105,7 @@ def _look_at_software() -> Iterator[Finding]:
         )
     try:
         import torch
-    except Exception as error:  # loading a broken library may raise anything
+    except Exception as error:  # loading a broken library can raise anything
         why = f"{type(error).__name__}: {error}".splitlines()[0][:200]
         yield Finding("software", "torch", why, "broken", "pip install --force-reinstall torch")
     else:

@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Iterable
 
-LONGEST = 1000  # characters; a message may quote a hostile file
+LONGEST = 1000  # characters; a message can quote a hostile file
 
 
 class UserError(ValueError):

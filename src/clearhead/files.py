@@ -14,7 +14,7 @@ from typing import IO, Any
 
 from clearhead.errors import UserError
 
-LARGEST_JSON = 2**23  # bytes; parsed JSON may take twenty times as much memory
+LARGEST_JSON = 2**23  # bytes; parsed JSON can take twenty times as much memory
 
 LONGEST_NAME = 255  # longest file name accepted, in characters
 
@@ -22,7 +22,7 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def write_whole(path: Path, write: Callable[[Path], None]) -> None:
-    """Let `write` fill a temporary file, flush it, and rename it; leave nothing behind on failure."""
+    """Let `write` fill a temporary file, then flush and rename the file; leave nothing behind on failure."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         write(temporary)
@@ -167,7 +167,7 @@ def read_own_json(path: Path, expected: str) -> dict[str, Any]:
 
 @contextmanager
 def disk_errors(folder: Path, doing: str) -> Iterator[None]:
-    """Turn disk errors into one line; `doing` is the consequence, such as "the model was not saved"."""
+    """Turn disk errors into UserErrors; `doing` is the consequence, such as "the model was not saved"."""
     try:
         yield
     except OSError as error:

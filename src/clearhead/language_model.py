@@ -119,7 +119,7 @@ class LanguageModel:
         return render_messages(self.tokenizer, messages, add_generation_prompt)
 
     def chat_ids(self, messages: Sequence[Mapping[str, str]]) -> list[int]:
-        """`chat_text` as token ids, with special tokens parsed: the prompt with which `generate` writes a reply."""
+        """`chat_text` as token ids, with special tokens parsed: a prompt that `generate` replies to."""
         return self.tokenizer.encode_template(self.chat_text(messages))[0]
 
     @torch.inference_mode()
@@ -145,9 +145,9 @@ class LanguageModel:
         The prompt is a text, or ids such as those of `chat_ids`. Generation ends after `tokens` tokens, at
         the end of the document, or before a stop string. The result is a str that also has `ids`,
         `log_probabilities` and `finish_reason`; with `samples`, a list of that many texts; with `inspect`,
-        the text and a trace of prompt and text. Other settings are those of `stream`. The same seed gives
-        the same text. A list of prompts is processed as one batch; the result is a list of what each prompt
-        would give on its own.
+        the text and a trace of the prompt and the text. Other settings are those of `stream`. The same seed
+        gives the same text. A list of prompts is processed as one batch; the result is a list of what each
+        prompt would give on its own.
 
         With `beams`, beam search finds the text with the highest log-probability divided by its length to the
         power of `length_penalty` (default 1). The result is deterministic.
@@ -185,7 +185,7 @@ class LanguageModel:
         seconds: float | None = None,
         **sampling: Any,
     ) -> GenerationRequest:
-        """A request for an engine, with the same settings as `generate`. `seconds` is the time limit."""
+        """A request for an engine, with the sampling settings of `generate`. `seconds` is the time limit."""
         ids, stops = self._read_prompt(prompt), parse_stop(stop)
         return GenerationRequest(
             tuple(ids), tokens, Sampling.from_options(sampling), seed, stops, samples, seconds

@@ -82,7 +82,7 @@ def make_canvas(width: float, height: float) -> Canvas:
 
 
 def name(axes: Axes, title: str, note: str = "") -> None:
-    """Title a figure with what it shows; the note below says which part, and on what scale."""
+    """Title a figure with what it shows; the note below gives the part shown and the scale."""
     axes.set_title(literal(f"{title}\n{note}" if note else title), loc="left", fontsize=9)
 
 
@@ -130,7 +130,7 @@ def literal(text: str) -> str:
 
 
 def part_of(rows: range, T: int) -> str:
-    """Say which positions are shown; empty if all are."""
+    """Describe which positions are shown; empty if all are."""
     if len(rows) == T:
         return ""
     if rows.stop == T:

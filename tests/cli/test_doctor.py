@@ -1,4 +1,4 @@
-"""`clearhead doctor`: what is installed, what is missing, and an exit code that says whether it matters."""
+"""`clearhead doctor`: what is installed, what is missing, and an exit code that shows whether it matters."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Interaction with the machine: signals, memory, devices, encodings, full outputs."""
+"""Interaction with the machine: signals, memory, devices, encodings, and a full output device."""
 
 import os
 import signal

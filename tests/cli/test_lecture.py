@@ -1,4 +1,4 @@
-"""Lectures on the command line: listed, printed whole when piped, and asked in a terminal."""
+"""Lectures on the command line: listed, printed in full when piped, and interactive in a terminal."""
 
 import io
 import json

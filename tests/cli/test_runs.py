@@ -112,7 +112,7 @@ def test_runs_are_compared_in_bits_per_byte(clearhead, story_file):
     byte, bpe = sorted(json.loads(clearhead("runs", "--json").out)["runs"], key=lambda run: -len(run["run"]))
     assert byte["text_sha256"] == bpe["text_sha256"]
     assert (byte["tokenizer"].split()[0], bpe["tokenizer"].split()[0]) == ("byte", "bpe")
-    # A byte is a token, except for the one that ends the text.
+    # Each token is one byte, except for the one that ends the text.
     assert byte["bits_per_byte"] == pytest.approx(byte["validation_loss"] / np.log(2), rel=0.01)
     assert bpe["bits_per_byte"] < 0.8 * bpe["validation_loss"] / np.log(2)
     heading, *_ = clearhead("runs").out.splitlines()

@@ -65,7 +65,7 @@ def delete(folders):
 
 @pytest.mark.slow
 def test_invalid_commands_fail(workplace, brief):
-    """A failing command, an unknown option and an unknown program fail the test."""
+    """A failing command, an unknown option or an unknown program fails the test."""
     for command in ("clearhead generate runs/nothing", "clearhead serve runs/my --prot 1", "frobnicate x"):
         with pytest.raises(AssertionError):
             run_command("here", command.split())

@@ -140,12 +140,12 @@ def test_invalid_figures_are_rejected(model, tmp_path):
             figure(odd)
     with pytest.raises(UserError, match="omit 'embedding'"):
         figure(trace.attribute("c"), "embedding")
-    with pytest.raises(UserError, match="around applies to a sweep"):
+    with pytest.raises(UserError, match="`around` applies to a sweep"):
         figure(trace, "lens", around=1)
     for rows in (slice(1, 1), range(0, 5), [0]):
         with pytest.raises(UserError, match="positions 0 to 1"):
             figure(trace, "lens", rows=rows)
-    with pytest.raises(UserError, match="rows applies to"):
+    with pytest.raises(UserError, match="`rows` applies to"):
         figure(trace.attribute("c"), rows=slice(0, 1))
 
 

@@ -350,7 +350,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - start) * unit / 2**2
 
 @pytest.mark.slow
 def test_pathological_constraints_take_bounded_time_and_memory():
-    """Run them in a separate process, in case one crashes it."""
+    """They run in a separate process, in case one of them crashes it."""
     done = subprocess.run([sys.executable, "-c", MONSTERS], capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stderr) == (0, "")
     assert float(done.stdout) < 600  # MB

@@ -1,4 +1,4 @@
-"""Sampling the tokens of one sample: by the rules, and independent of the other samples."""
+"""Sampling tokens by the rules, with each sample independent of the others."""
 
 import math
 
@@ -62,7 +62,7 @@ def test_only_the_repetition_penalty_counts_the_prompt():
 
 
 def test_presence_penalty_applies_once_and_frequency_penalty_each_time():
-    # b leads d by log 2 = 0.69, which is less than 0.7 once and less than 0.4 twice.
+    # b leads d by log 2 = 0.69, which is less than 0.7 and less than 2 · 0.4.
     assert greedy(4, presence_penalty=0.7) == "bdbb"
     assert greedy(4, presence_penalty=0.6) == "bbbb"
     assert greedy(5, frequency_penalty=0.4) == "bbdbd"

@@ -424,7 +424,7 @@ def test_odd_value_of_any_setting_loads_or_is_rejected(
             except UserError as refusal:
                 check_message(str(refusal), folder)
                 counts["refused"] += 1
-            else:  # a value that changes nothing need not be loaded in full
+            else:  # if the value changes nothing, the model need not be loaded in full
                 counts["loaded" if same or load_or_refuse(folder) else "refused"] += 1
     assert counts["loaded"] > len(ODD)
     assert counts["refused"] > 5 * len(ODD)
@@ -521,7 +521,7 @@ TOKENIZERS = {
 
 @pytest.mark.parametrize("name", TOKENIZERS)
 def test_malformed_tokenizer_is_rejected(name, folder, refuse):
-    """The library panics on the first three, which `except Exception` would not catch."""
+    """The library panics on the first three; `except Exception` would not catch the panic."""
     change(folder / "tokenizer.json", **TOKENIZERS[name])
     refuse(folder, "is not a tokenizer|eos_token")
 

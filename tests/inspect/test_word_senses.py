@@ -9,7 +9,7 @@ from clearhead.inspect.word_senses import map_senses, neighbors
 
 @pytest.fixture
 def traces(network):
-    """Texts made of the letters a to k, where each word is a token."""
+    """Traces of texts in which each word is a letter from a to k, and one token."""
 
     def read(text):
         words = text.split()

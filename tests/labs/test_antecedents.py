@@ -1,4 +1,4 @@
-"""Sentences from the stories in which `it` may refer to either of two nouns."""
+"""Sentences from the stories in which `it` can refer to either of two nouns."""
 
 from clearhead.labs.antecedents import LECTURE, SentenceBatch, lecture, sentences, vocabulary
 from clearhead.text.stories import parses
@@ -22,7 +22,7 @@ def test_tested_noun_pairs_do_not_occur_in_training():
     read = {each.nouns for each in learned}
     assert not read & {each.nouns for each in tested}
     assert LECTURE not in read
-    # Each noun by itself does.
+    # Each noun by itself does occur in training.
     assert {noun for each in tested for noun in each.nouns} <= {noun for pair in read for noun in pair}
 
 

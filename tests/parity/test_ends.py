@@ -116,5 +116,5 @@ def test_gguf_stores_up_to_three_end_tokens(theirs, tmp_path):
     again = clearhead.load(tmp_path / "three.gguf", "cpu")
     assert again.tokenizer.end_ids == (256, 3, 5)
     many = Tokenizer(BYTE._inner, BYTE.config, ends=[3, 5, 7])
-    with pytest.raises(UserError, match="has 4 tokens that end a text, and GGUF has keys for 3"):
+    with pytest.raises(UserError, match="has 4 tokens that end a text, but GGUF has keys for only 3"):
         LanguageModel(model.network, many).export(tmp_path / "four.gguf")

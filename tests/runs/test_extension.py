@@ -90,7 +90,7 @@ def test_schedule_is_warmed_up_and_decayed_again(lines, tmp_path):
     rates = [record["learning_rate"] for record in read_metrics(tmp_path / "run")]
     first, second = rates[:20], rates[20:]
     assert first[-1] == pytest.approx(max(first) / 19, rel=0.1)
-    assert second[0] < second[1] < second[2] < second[3]  # a tenth of the steps
+    assert second[0] < second[1] < second[2] < second[3]  # rising over a tenth of the steps
     assert second[3:] == sorted(second[3:], reverse=True)
     assert second[-1] < max(second) / 20
 
@@ -192,7 +192,7 @@ def test_appended_text_is_trained_on_and_the_held_out_part_is_not(lines, tmp_pat
     [note] = extended.run.notes
     assert note.startswith("the text has changed: ")
     assert note.endswith(
-        "the tokenizer and the validation text stay, and what was held out is not trained on"
+        "the tokenizer and the validation text stay the same, and what was held out is not trained on"
     )
     after = train(extended)
     check_held_out(before, after)
@@ -277,7 +277,7 @@ def test_separate_validation_files_stay(lines, tmp_path):
     train(open_run(tmp_path / "run", one_text(lines[1:40]), resume=False, steps=5, **settings))
     assert read_held_out(tmp_path / "run", 256) is None
     extended = open_run(tmp_path / "run", one_text(lines[1:]), steps=5)
-    assert extended.run.notes[0].endswith("before; the tokenizer stays")
+    assert extended.run.notes[0].endswith("before; the tokenizer stays the same")
     run = train(extended)
     assert len(run.tokens) == len("\n".join(lines[1:]).encode()) + 2
 

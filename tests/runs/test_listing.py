@@ -109,7 +109,7 @@ def test_python_lists_the_same_numbers_as_the_command(run, tmp_path):
         told["tokenizer"],
         told["parameters"],
     )
-    # A character of the stories is a byte, except for the token that ends the text.
+    # Each token is a character of one byte, except for the token that ends the text.
     assert listed.bits_per_byte == pytest.approx(listed.validation_loss / np.log(2), rel=0.01)
 
 

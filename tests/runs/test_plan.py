@@ -107,7 +107,7 @@ def test_too_many_epochs_warn():
     [word] = short.warnings(5_000)
     assert word.startswith("the text is short: 205 epochs")
     assert "more text would help more than more time" in word
-    assert word.endswith("fine-tuned on it: clearhead pull smollm2, then --from smollm2")
+    assert word.endswith("fine-tuned on it (clearhead pull smollm2, then --from smollm2)")
     [word] = short.warnings(5_000, fine_tuned=True)
     assert word.endswith("more text would help more than more time")
     n = 1000 * 8 * 128 // MOST_EPOCHS

@@ -148,7 +148,7 @@ def test_training_takes_the_requested_minutes(model_folder, text, tmp_path, work
 def test_few_steps_get_short_windows_and_a_high_rate(
     seconds, context, rows, rate, talker, tmp_path, text, monkeypatch
 ):
-    """In a minute, at so many seconds per token: 128 tokens are 23 steps at 0.02 s, and 64 are 23 at 0.04 s."""
+    """In a minute: 23 steps of 128 tokens at 0.02 s per token, or 23 steps of 64 tokens at 0.04 s."""
     monkeypatch.setattr("clearhead.runs.start.measure_start", lambda *_: (2, seconds, seconds / 3))
     settings = request(talker, steps=None, minutes=1, context=None, batch=None, lora=2)
     plan = Run(list(documents([text])), settings, tmp_path).plan

@@ -197,7 +197,7 @@ def test_run_stopped_by_a_callback_is_saved_and_can_be_resumed(error, story_file
     with pytest.raises(type(error)) as caught:
         clearhead.train(story_file, folder, steps=4, callbacks=stop, **SIZES)
     assert caught.value is error
-    assert error.__notes__[-1] == f"training stopped after step 2; what it learned is saved in {folder}"
+    assert error.__notes__[-1] == f"training stopped after step 2; the model so far is saved in {folder}"
     assert clearhead.load(folder).training["steps_done"] == 2
     assert [record["step"] for record in read_metrics(folder)] == [1, 2]
     resumed = []

@@ -155,7 +155,7 @@ def test_column_of_a_csv_file(tmp_path):
     path = tmp_path / "posts.csv"
     path.write_text('id,text\n1,"Hello, there"\n2,\n3,"Two\nlines"\n', encoding="utf-8-sig")
     assert read(f"{path}:text") == "Hello, there\nTwo\nlines\n"
-    refused(path, "posts.csv has id, text: name the one to read, as in .*posts.csv:id")
+    refused(path, "posts.csv has id, text: name the column to read, as in .*posts.csv:id")
     refused(f"{path}:body", "has no column body, but id, text")
     other = tmp_path / "posts.tsv"
     other.write_text("id\ttext\n1\tHello, there\n", encoding="utf-8")

@@ -22,7 +22,7 @@ def test_missing_prompt_starts_a_new_document():
 
 def test_model_may_have_more_ids_than_its_tokenizer():
     assert encode_text([299], BYTE, 300) == [299]
-    with pytest.raises(UserError, match="id 300 does not exist: there are ids 0 to 299"):
+    with pytest.raises(UserError, match="id 300 does not exist: ids range from 0 to 299"):
         encode_text([1, 300], BYTE, 300)
     with pytest.raises(UserError, match="id -1 does not exist"):
         encode_text([-1], BYTE, 300)

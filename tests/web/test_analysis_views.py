@@ -236,7 +236,7 @@ def test_attention_weight_is_edited_with_the_slider(visitor, model):
 def test_slider_starts_at_the_most_attended_token_and_stays_there(visitor, model):
     weights = model.inspect(TEXT)["block.1.head.1.weights"]
     row = next(i for i in reversed(range(len(weights))) if weights[i].argmax() > 0)
-    # Any part may be open: the line above shows the head's weights in each of them.
+    # Whichever part is open, the line above shows the head's weights.
     visitor.open(model="modern", text=TEXT, view="change", block=1, head=1, row=row, part="feedforward")
     tokens = [visible(each) for each in model.inspect(TEXT).tokens]
     name = f"attention from “{tokens[row]}” to “{tokens[weights[row].argmax()]}”"

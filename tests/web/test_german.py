@@ -70,7 +70,7 @@ def test_rejected_run_is_reported_in_german(visit, tmp_path, home, model_folder)
         refused = visitor.page.get_by_text(
             "Eine Breite von 16 lässt sich nicht gleichmäßig auf 3 Köpfe verteilen"
         )
-        refused.wait_for(timeout=300_000)  # a process starts, on a busy machine
+        refused.wait_for(timeout=300_000)  # starting a process takes time on a busy machine
         visitor.page.get_by_label("Name", exact=True).fill("first")
         visitor.button("Trainieren").click()
         alert(visitor, "„first“ gibt es schon: Wähle einen anderen Namen.")

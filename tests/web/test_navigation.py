@@ -19,7 +19,7 @@ def test_hovering_a_value_shows_how_it_was_computed(visitor):
     assert made[0] == "block.0.head.0.masked 3 1"  # its own score, then those with the largest weights
     assert sorted(made) == sorted(f"block.0.head.0.masked 3 {column}" for column in range(len(made)))
     formulas = visitor.page.locator(".formula annotation").all_text_contents()
-    assert len(formulas) == 3  # with symbols, the result, and with numbers
+    assert len(formulas) == 3  # the formula in symbols, the result, and the formula in numbers
     assert "\\alpha_{3,1} = \\frac{e^{m_{3,1}}}{\\sum_{j} e^{m_{3,j}}}" in formulas[0]
     card = visitor.page.get_by_test_id("card")
     assert (
@@ -135,7 +135,7 @@ def test_blocks_and_heads_change_by_keys_and_buttons(visitor):
 def test_head_is_selected_from_the_thumbnails(visitor):
     visitor.open(model="modern", text=TEXT, view="heads")
     pictures = visitor.page.locator("[data-place=heads] canvas")
-    left, top = 58, 18  # pixels of the names of blocks and heads
+    left, top = 58, 18  # pixels that the names of blocks and heads take up
     pitch = (pictures.bounding_box()["height"] - top) / 2
     pictures.click(position={"x": left + pitch / 2, "y": top + 1.5 * pitch})
     visitor.see("block.1.head.0.query_raw")

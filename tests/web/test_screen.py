@@ -170,7 +170,7 @@ def test_generated_text_is_one_history_entry(visitor):
     visitor.settle()
     assert visitor.page.evaluate("history.length") <= before + 1
     visitor.page.go_back()
-    visitor.expect(visitor.prompt.input_value, "a cat")  # the text before it
+    visitor.expect(visitor.prompt.input_value, "a cat")  # the text before generation
 
 
 def test_edited_parts_are_marked_and_the_screen_still_fits(visit, models):

@@ -123,7 +123,7 @@ class Visitor:
             time.sleep(0.02)
 
     def see(self, site, cell=None):
-        """The values of a site, and what the card shows, once it is about `cell` if one is given."""
+        """The values of a site and what the card shows, once the card is about `cell` (if given)."""
         told = None if cell is None else " ".join(map(str, cell))
         seen = self.page.wait_for_function(SEE, arg=[site, told]).json_value()
         return {**seen, "result": seen["result"] and plain(seen["result"])}

@@ -34,7 +34,7 @@ class ResponseFormat(WireModel):
 
 
 def limits(name: str, **tighter: float) -> Any:
-    """Return the limits of a generation option; `tighter` ones for clients take precedence."""
+    """Return the limits of a generation option; the `tighter` limits for clients take precedence."""
     option = OPTIONS[name]
     declared: dict[str, Any] = {"ge": option.minimum, "gt": option.above, "le": option.maximum}
     return Field(**{**declared, **tighter})

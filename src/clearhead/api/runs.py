@@ -64,7 +64,7 @@ class RunDetails(WireModel):
     steps_planned: int = Field(default=0, description="An estimate if the run is limited by time.")
     tokens: int = Field(default=0, description="Tokens trained on so far.")
     minutes: float | None = Field(
-        default=None, description="Of a run limited by time, with those by which it was extended."
+        default=None, description="For a run limited by time, including the minutes it was extended by."
     )
     kind: str = Field(default="transformer", description="The kind of network.")
     preset: str | None = Field(default=None, description="For transformers only.")

@@ -84,7 +84,7 @@ def count_ngrams(
     unigrams = np.zeros(n_vocab, np.int64)
     for _, ids in stream:
         if len(ids) and (int(ids.max()) >= n_vocab or int(ids.min()) < 0):
-            raise UserError(f"id {int(ids.max())} does not exist: there are ids 0 to {n_vocab - 1}")
+            raise UserError(f"id {int(ids.max())} does not exist: ids range from 0 to {n_vocab - 1}")
         unigrams += np.bincount(ids, minlength=n_vocab)
     unigrams[end_id] -= 1  # the first token has no context
     if not unigrams.any():

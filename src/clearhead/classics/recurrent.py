@@ -127,7 +127,7 @@ class Recurrent(nn.Module):
         return F.dropout(x, self.config.dropout, self.training)
 
     def _initialize(self) -> None:
-        """Token vectors of norm 1; orthogonal recurrent matrices, which preserve the norm of the state."""
+        """Token vectors of norm about 1; orthogonal recurrent matrices, which preserve the state's norm."""
         nn.init.normal_(self.embedding.weight, std=self.config.d_model**-0.5)
         nn.init.normal_(self.unembedding.weight, std=self.config.d_model**-0.5)
         for block in self.blocks:

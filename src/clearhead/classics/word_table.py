@@ -66,7 +66,7 @@ class WordTable:
         return self._nearest(_unit(vector), [], count)
 
     def analogy(self, one: str, minus: str, plus: str, count: int = 10) -> list[tuple[str, float]]:
-        """The words nearest to one - minus + plus, these three excluded: `analogy("king", "man", "woman")`."""
+        """The words nearest to `one - minus + plus`, except these three: `analogy("king", "man", "woman")`."""
         given = [self._place(word) for word in (one, minus, plus)]
         a, b, c = self._units[given]
         return self._nearest(_unit(a - b + c), given, count)

@@ -31,7 +31,7 @@ c.ExecutePreprocessor.timeout = 60
 
 @dataclass(frozen=True)
 class Course:
-    """The seed of a class and its students. Without students, all notebooks have the same data."""
+    """The seed of a class and its students. Without students, there is one notebook for all."""
 
     seed: int
     students: tuple[str, ...] = field(default=())

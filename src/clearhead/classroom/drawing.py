@@ -21,7 +21,7 @@ TRIES = 200
 
 
 def sentence(random: Random) -> str:
-    """The first sentence of a story that has at least six words."""
+    """A story's first sentence, with at least six words."""
     while True:
         first = story(STORY_SEED, random.randrange(10_000)).text.split(". ")[0]
         if '"' not in first and len(first.split()) >= 6:
@@ -29,7 +29,7 @@ def sentence(random: Random) -> str:
 
 
 def prompt_about(random: Random, things: list[str]) -> list[str]:
-    """The same prompt about each of the things; the model predicts the thing as the next word."""
+    """One prompt for each thing, otherwise identical; the model predicts the thing as the next word."""
     girl, place, color = random.choice(GIRLS), random.choice(PLACES), random.choice(COLORS)
     return [
         f"{girl} lived near the {place}. She had a {thing}, and it was {color}. One morning, {girl} lost her"

@@ -1,4 +1,4 @@
-"""Grading: run each submission in a process with limits, and compare its answers with those of the solutions here."""
+"""Grading: run each submission in a process with limits, and compare its answers with the solutions'."""
 
 from __future__ import annotations
 

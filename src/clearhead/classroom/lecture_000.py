@@ -26,7 +26,7 @@ Softmax over all $j \\le i$ turns the scores into weights $\\alpha_{ij}$, and th
 $a_i = \\sum_j \\alpha_{ij} x_j$.
 
 `simplest_attention(x)` takes a tensor with one row per token and returns a tensor of the same shape. `x_three`
-holds three tokens for you to try it on, and to check one row by hand.""",
+holds three tokens: try the function on them, and check one row by hand.""",
     asks="simplest_attention",
     draw=_three_tokens,
     solution="""\
@@ -137,7 +137,7 @@ INDUCTION_HEAD = Exercise(
     title="Find the induction head",
     points=4,
     text="""\
-In a text that consists of $n$ tokens and the same $n$ tokens again, an induction head attends from each
+In a text that consists of $n$ tokens followed by the same $n$ tokens, an induction head attends from each
 repeated token to the token **after** its first occurrence: from position $n + i$ to position $i + 1$.
 
 `find_induction_head(weights)` takes the attention weights of all heads, with the shape blocks × heads × $2n$ ×

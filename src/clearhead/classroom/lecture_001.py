@@ -53,9 +53,9 @@ QUERY = Exercise(
     title="One query, by mental arithmetic",
     points=2,
     text="""\
-The digit 0 is the vector $[1, 0]$ and 1 is $[0, 1]$; they are both keys and values. The query is $[0, 1]$: it
-looks for the 1s in `digits`. For mental arithmetic, use `base` instead of $e$ in the softmax, and do not divide
-by anything.
+The digit 0 is the vector $[1, 0]$ and 1 is $[0, 1]$; they serve as both keys and values. The query is
+$[0, 1]$: it looks for the 1s in `digits`. For mental arithmetic, use `base` instead of $e$ in the softmax,
+and do not divide by anything.
 
 Assign the result of attention, the weighted sum of the values, to `query_result`: a list of two numbers.
 Fractions such as `3 / 8` are fine.""",

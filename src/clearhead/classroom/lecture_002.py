@@ -93,9 +93,9 @@ EXPLAIN = Exercise(
     points=4,
     text="""\
 In `weight_text`, head `weight_head` of block `weight_block` puts a lot of attention on `key_position` from
-`query_position`. Each score is a dot product of a query and a key, and both are sums of what the components
-before the block wrote into the residual stream: the embedding, the position, earlier heads, and so on. So the
-score splits into one part for each pair.
+`query_position`. Each score is a dot product of a query and a key, and both are computed from the sum of what
+the components before the block wrote into the residual stream: the embedding, the position, earlier heads,
+and so on. So the score splits into one part for each pair of components.
 
 For a head of a trace, `head.why(query_position, key_position)` computes the parts, and `.top(n)` lists the largest.
 Leave out all pairs in which either name contains "bias": the biases are the same for every text. Assign to

@@ -71,7 +71,7 @@ def run(arguments: list[str]) -> int:
     except (BrokenPipeError, SystemExit) as error:
         if isinstance(error, SystemExit) and not error.code:  # shell completion has exited
             sys.stdout.flush()
-        else:  # the reader of our output has closed it, which typer and rich turn into an exit
+        else:  # the reader of our output has closed the pipe; typer and rich turn that into an exit
             _forget_output()
         return 0
     except Exception as error:
@@ -123,7 +123,7 @@ def _end(number: int, _: FrameType | None) -> None:
 
 
 def _forget_output() -> None:
-    """Redirect stdout to the null device: Python would raise the error again when closing it."""
+    """Redirect stdout to the null device: Python would raise the error again when closing stdout."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -39,7 +39,7 @@ def chat(
     device: str = DEVICE,
     quantize: str = QUANTIZE,
 ) -> None:
-    """Chat with a model: type a message, read the reply. /reset, /save FILE, /quit.
+    """Chat with a model: type a message, read the reply. Commands: /reset, /save FILE, /quit.
 
     \b
     For example:
@@ -105,7 +105,7 @@ class Conversation:
         if len(ids) >= self.model.config.n_context:
             raise UserError(
                 f"the conversation has {len(ids)} tokens, which leaves no room for a reply in this model's "
-                f"context of {self.model.config.n_context}: /reset to start over"
+                f"context of {self.model.config.n_context}: use /reset to start over"
             )
         pieces: list[str] = []
         try:

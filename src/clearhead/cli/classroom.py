@@ -76,7 +76,7 @@ def grade(
     timeout: float = typer.Option(20.0, help="Seconds for each cell and each function call."),
     memory: float = typer.Option(4.0, help="Gigabytes of memory for each submission."),
     jobs: int = typer.Option(
-        0, show_default=False, help="Submissions to run at a time. [default: one per CPU core]"
+        0, show_default=False, help="Submissions to run at once. [default: one per CPU core]"
     ),
     json: bool = typer.Option(False, "--json", help="Print the grades as JSON."),
 ) -> None:
@@ -134,7 +134,7 @@ def _warn(results: list[StudentGrades]) -> None:
     if any(not result.confined for result in results):
         err.print("this system cannot confine a submission to its own files (no Landlock): see docs/class.md")
     if hasattr(os, "geteuid") and os.geteuid() == 0:
-        err.print("graded as root, to whom the limit on processes does not apply: use a different account")
+        err.print("graded as root, which is exempt from the limit on processes: use a different account")
 
 
 def _show(results: list[StudentGrades]) -> None:

@@ -1,8 +1,8 @@
 """`clearhead.toml`: user-defined defaults for the options of commands.
 
-The file is read from the working folder only, beside runs/. CLEARHEAD_CONFIG names a different file or, if
-empty, disables it. Each command has a table (`[train]`, `[lab.stream]`), and each option a key: its long name
-without the dashes.
+The file is read from the working folder only, beside runs/. CLEARHEAD_CONFIG names a different file; if
+it is empty, no file is read. Each command has a table (`[train]`, `[lab.stream]`), and each option a key: its
+long name without the dashes.
 
 The folder, and the file with it, may come from someone else. The file may therefore set how things are done,
 but not what is read, written or sent, or who has access: those must be given on the command line.
@@ -26,7 +26,7 @@ from clearhead.files import open_regular, read_all
 NAME, VARIABLE = "clearhead.toml", "CLEARHEAD_CONFIG"
 LARGEST = 2**16  # bytes
 
-# Besides numbers, the file may set these options. Other switches and strings must be given on the command line.
+# Besides numeric options, the file may set these. Other switches and strings must be typed.
 HARMLESS = frozenset(
     (
         "bidirectional",

@@ -156,7 +156,7 @@ def _train_in_terminal(folder: Path, request: TrainingRequest, resume: bool, com
         return
     if not outcome.finished and outcome.error is None:
         steps = plural(outcome.run.trainer.step, "step")
-        err.print(f"stopped after {steps}; saved to {folder}: the same command with --resume continues")
+        err.print(f"stopped after {steps}; saved to {folder}: run the same command with --resume to continue")
         return
     show_outcome(outcome)
     model = outcome.run.model

@@ -22,7 +22,7 @@ def doctor(
 ) -> None:
     """Check this machine and the installation.
 
-    Says how to fix each problem. Exits with 1 if something required is broken, otherwise with 0; missing
+    Shows how to fix each problem. Exits with 1 if something required is broken, otherwise with 0; missing
     optional parts do not count.
 
     \b

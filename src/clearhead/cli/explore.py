@@ -81,7 +81,7 @@ def can_open() -> bool:
 
 
 def open_browser(address: str) -> None:
-    """Open the browser in a thread: one that runs in the foreground would block the server."""
+    """Open the browser in a thread: a browser that runs in the foreground would block the server."""
     threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
 
 
@@ -113,5 +113,5 @@ def _newest() -> list[Path]:
     found = [each for each in listed if each.config.kind == "transformer"]
     if all(each.origin == "built-in" for each in found):
         where = " or ".join(map(str, usual_places()))
-        err.print(f"no models in {where}: showing the built-in one; to train your own: clearhead demo")
+        err.print(f"no models in {where}: showing the built-in one; to train your own, run clearhead demo")
     return [each.path for each in sorted(found, key=lambda each: each.made, reverse=True)]

@@ -71,7 +71,7 @@ def inspect(
         )
     symbol = site if site in BLOCK_SYMBOLS or site in HEAD_SYMBOLS else None
     if site is not None and symbol is None and (block is not None or head is not None):
-        raise UserError(f"--site {site} already names a block and a head: omit --block and --head")
+        raise UserError(f"--site {site} is a complete site name: omit --block and --head")
     if figure is not None and json:
         raise UserError("--figure saves a figure and --json prints numbers: give only one")
     chosen = None if rows is None else _parse_rows(rows)

@@ -17,7 +17,7 @@ def pull(
     name: str = typer.Argument(
         ...,
         metavar="NAME",
-        help="The model to pull; `clearhead models` lists them.",
+        help="The model to pull, as listed by `clearhead models`.",
         autocompletion=complete_pulled,
     ),
     json: bool = typer.Option(False, "--json", help="Print the model and its location as JSON."),

@@ -19,7 +19,7 @@ from clearhead.cli.train import read_validation
 if TYPE_CHECKING:
     from clearhead.labs.lab import Lines, Result, Table
 
-# Minimum characters of a sample column; in a narrower terminal, samples are printed one below the other.
+# Minimum width of a sample column; in a narrower terminal, samples are printed one below the other.
 NARROWEST = 20
 
 

@@ -17,7 +17,7 @@ MOST_COLUMNS = 12
 
 
 def check_output(figure: str | None, json: bool, csv: bool) -> None:
-    """Raise an error for both JSON and CSV, or a figure with an unsupported suffix, before any work starts."""
+    """Before any work starts, reject JSON together with CSV, or a figure with an unsupported suffix."""
     if json and csv:
         raise UserError("--json and --csv are mutually exclusive: give only one")
     if figure is not None:

@@ -34,8 +34,8 @@ def runs(
 ) -> None:
     """List the runs in runs/ and how to resume them.
 
-    Shows the text, tokenizer, progress and validation loss of each, in bits per byte, which can be compared
-    across tokenizers. For conversations, the loss is in nats per token.
+    Shows each run's text, tokenizer, progress and validation loss. The loss is in bits per byte, which can be
+    compared across tokenizers. For conversations, the loss is in nats per token.
 
     \b
     For example:

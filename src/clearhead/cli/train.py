@@ -255,7 +255,7 @@ def show_outcome(outcome: Outcome, json: bool = False) -> None:
 
 
 def _suggest_use(run: Run, folder: Path | None) -> str:
-    """A command to try the model with: to chat, if it was trained on conversations."""
+    """A command to try the model with: `chat` if it was trained on conversations."""
     if not run.plan.config.causal:
         return f'fill {folder} "Once ___ a time"'
     if not run.tokens.all_count:

@@ -99,9 +99,10 @@ def _load(
     if not files:
         return None
     if len(text) > 1 or settings:
-        option = f"--{next(iter(settings)).replace('_', '-')}" if settings else "another file"
+        option = f"--{next(iter(settings)).replace('_', '-')}" if settings else "other files"
         raise UserError(
-            f"{files[0]} contains word vectors, but {option} needs a text: to query the vectors, omit {option}"
+            f"{files[0]} contains word vectors and cannot be combined with {option}: "
+            f"to query the vectors, omit {option}"
         )
     from clearhead.word_vectors import load_words
 
@@ -164,7 +165,7 @@ def _ask(
 
 
 def _nearest(vectors: WordVectors, near: list[str], count: int) -> dict[str, list[dict[str, Any]]]:
-    """The nearest words of each word. Unknown words are reported; if all are unknown, an error is raised."""
+    """The words nearest to each word. Unknown words are reported; if all are unknown, an error is raised."""
     found: dict[str, list[dict[str, Any]]] = {}
     unknown: list[UserError] = []
     for word in near:

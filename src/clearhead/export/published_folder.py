@@ -104,7 +104,7 @@ def publish(
 
 
 def check_folder(folder: Path) -> None:
-    """Raise UserError if the folder has other contents; hidden files and folders, such as .git, are ignored."""
+    """Raise UserError if the folder holds anything but a published page and hidden files, such as .git."""
     if os.path.lexists(folder) and not folder.is_dir():
         raise UserError(f"{folder} is a file: expected a new or empty folder")
     if not folder.is_dir():
@@ -119,7 +119,7 @@ def check_folder(folder: Path) -> None:
 
 
 def _is_published(index: Path) -> bool:
-    """Return whether the file is our index; a different program's file may have the same name."""
+    """Return whether the file is our index; another program's file may have the same name."""
     try:
         content = json.loads(index.read_bytes())
     except (OSError, ValueError, RecursionError):
@@ -199,7 +199,8 @@ def _run_labs(log: Callable[[str], object]) -> bytes:
         trains = ", which trains a model" if LABS[name].long else ""
         log(f"lab {number} of {len(PUBLISHED_LABS)}: running {name}{trains} …")
         results.append(LabResponse.of(lab(name)).model_dump(mode="json"))
-        # With a model here, the page would say that the lab inspects the published one. The result names the model.
+        # If a model were given here, the page would state that the lab inspects the published model. The
+        # result names the model that was inspected.
         details.append(LabDetails.of(LABS[name]).model_copy(update={"model": None}).model_dump(mode="json"))
     return json.dumps({"labs": details, "results": results}, ensure_ascii=False, allow_nan=False).encode()
 

@@ -1,9 +1,9 @@
 """The data of a saved page: matrices by name, and responses to the requests that the page will send.
 
 Only the matrices from which the page computes all others of a view are stored: for a head, its block's input, its
-weights, its attention pattern and the edited sites. For the flow, only the values that are drawn are stored,
-the largest in each cell, and the others are NaN. For a comparison, the sites that differ most are stored for
-both texts, up to a limit.
+weights and its attention pattern, and all its sites if the block is edited. For the flow, only the values
+that are drawn are stored, the largest in each cell, and the others are NaN. For a comparison, the sites that
+differ most are stored for both texts, up to a limit.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ class SavedViews:
     heads: list[tuple[int, int]] = field(default_factory=list)
     tabs_with_requests: set[str] = field(default_factory=set)
     opened: str = ""
-    row: int = -1  # the token to look from; -1 for the last
+    row: int = -1  # the position of the selected token; -1 for the last
 
     @property
     def tabs(self) -> list[str]:

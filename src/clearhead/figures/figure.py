@@ -45,9 +45,9 @@ def figure(
     """
     require("figures", "a figure")
     if rows is not None and (not isinstance(of, Trace | StateTrace | Lens) or _is_table(what)):
-        raise UserError("rows applies to a trace, its sites and its lens: omit it here")
+        raise UserError("`rows` applies to a trace, its sites and its lens: omit it here")
     if around is not None and not _is_table(what):
-        raise UserError("around applies to a sweep's table, as in figure(trace, table, around=1.5)")
+        raise UserError("`around` applies to a sweep's table, as in figure(trace, table, around=1.5)")
     if isinstance(of, HeadScores):
         if what is not None and not isinstance(what, str):
             raise UserError(f"to draw one head score, give its name: {', '.join(of.kinds)}")

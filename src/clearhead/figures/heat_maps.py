@@ -94,7 +94,7 @@ def thumbnails(trace: Trace, rows: range, title: str | None) -> Figure:
 
 
 def _seen(trace: AnyTrace, rows: range) -> range:
-    """The positions that the rows may attend to."""
+    """The positions that the rows can attend to."""
     return range(rows.stop if trace.config.causal else trace.ids.shape[1])
 
 

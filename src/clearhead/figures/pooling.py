@@ -25,7 +25,7 @@ def read_pooled(
     """A site with `size` rows and `across` columns per cell, as an array, computed a few rows at a time.
 
     A cell of attention weights is the fraction of its attention that a row puts on the cell's columns, averaged
-    over rows, so that a row of cells still sums to 1. For other sites, it is the mean of the finite numbers,
+    over rows, so a row of cells still sums to 1. For other sites, a cell is the mean of the finite numbers,
     or NaN.
     """
     wide = trace.ids.shape[1] if is_matrix(site) else 1

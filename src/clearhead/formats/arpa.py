@@ -145,7 +145,7 @@ def read(path: Path, words: Sequence[str] | None = None, end_id: int | None = No
 
 
 def read_config(path: Path) -> NGramConfig:
-    """The config from the first lines of a file: number of words (without <s>) and of longer n-grams."""
+    """The config from the first lines of a file: the number of words (without <s>) and of longer n-grams."""
     with _opened(path) as lines:
         first, *counts = lines.read_counts()
         return NGramConfig(max(1, first - 1), max(0, first - 2), tuple(counts))
@@ -163,7 +163,7 @@ def load(path: Path) -> Saved:
 
 
 class _Lines:
-    """The lines of a file, one at a time, so that errors name the line."""
+    """The lines of a file, one at a time, so that errors can name the line."""
 
     def __init__(self, path: Path, file: IO[bytes]) -> None:
         self.path, self.file, self.number = path, file, 0
@@ -188,7 +188,7 @@ class _Lines:
             self.refuse(f"is {_show(line)}, expected {expected}")
 
     def read_counts(self) -> list[int]:
-        """Read the number of n-grams of each order, which may follow any other text."""
+        """Read the number of n-grams of each order, skipping any text before these counts."""
         line = self.next()
         while line and line != b"\\data\\":
             line = self.next()
@@ -218,7 +218,8 @@ class _Lines:
             fields = self.next().split()
             if not n + 1 <= len(fields) <= n + 2:
                 self.refuse(
-                    f"is {_show(b' '.join(fields))}, expected a number, {n} words, and optionally a number"
+                    f"is {_show(b' '.join(fields))}, expected a number, {n} words, and optionally "
+                    "another number"
                 )
             try:
                 probability = float(fields[0])

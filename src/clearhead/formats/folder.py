@@ -85,7 +85,7 @@ def _family_for(config: AnyConfig) -> Family:
 
 @dataclass(frozen=True)
 class Label:
-    """What a folder says about its model, without the weights."""
+    """What a folder states about its model, without the weights."""
 
     family: Family
     config: AnyConfig

@@ -28,7 +28,7 @@ _INSTEAD = "name a folder or file on this disk, or try: clearhead pull smollm2"
 
 
 def is_name(name: str) -> bool:
-    """Whether this may be the name of a model on the hub: org/model."""
+    """Whether this can be the name of a model on the hub: org/model."""
     if len(name) > LONGEST_NAME or ".." in name or "--" in name or name.endswith(".git"):
         return False
     return _NAME.fullmatch(name) is not None
@@ -63,7 +63,8 @@ def fetch(name: str) -> Path:
     except UserError:
         raise
     except Exception as error:
-        # The library raises many types if the connection, the hub or the disk fails; the model may be cached.
+        # The library raises many types of exceptions if the connection, the hub or the disk fails.
+        # The model may be cached.
         try:
             return Path(snapshot_download(name, local_files_only=True, **patterns))
         except LocalEntryNotFoundError:

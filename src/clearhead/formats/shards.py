@@ -154,7 +154,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], about: dict[str, st
         try:
             save_file(ready, temporary, metadata=about)
         except SafetensorError as error:
-            # safetensors reports a full disk only as text; an ordinary write raises the error number.
+            # safetensors reports a full disk only as text; an ordinary write raises an error with an errno.
             with temporary.open("ab") as file:
                 file.write(b"\0" * 2**20)
             raise OSError(None, str(error)) from None

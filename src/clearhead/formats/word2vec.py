@@ -1,8 +1,8 @@
 """Word vectors in word2vec's two formats, which gensim and many other programs read.
 
-Both start with a line of two numbers: the number of words, and of features per vector. After that, each word
-is followed by a space and its vector: in text files (`.txt`, `.vec`) numbers and a line break, in binary
-files (`.bin`) little-endian float32, optionally followed by a line break.
+Both start with a line of two numbers: the number of words and the number of features per vector. After that,
+each word is followed by a space and its vector: in text files (`.txt`, `.vec`) numbers and a line break, in
+binary files (`.bin`) little-endian float32, optionally followed by a line break.
 """
 
 from __future__ import annotations

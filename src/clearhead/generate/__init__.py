@@ -1,15 +1,15 @@
 """Text generation: prefill → sample → detokenize → stop? → decode_one → sample → …
 
-- A `Decoder` holds the network's memory of a sequence (the KV cache). `prefill` processes the prompt at once,
-  `decode_one` one new token; both return the logits of the next token (`decoder.py`).
+- A `Decoder` holds the network's memory of a sequence (the KV cache). `prefill` processes the whole prompt at
+  once, `decode_one` one new token; both return the logits of the next token (`decoder.py`).
 - A `Sampler` turns a row of logits into the next token, with one uniform random number per step, according to
   the options declared in `sampling.py` (`sampler.py`).
 - A `Detokenizer` turns tokens into whole characters and ends the text at a stop string or an end token
   (`detokenizer.py`).
 
-`generation.py` runs this loop for one prompt. For many requests, the `Scheduler` batches continuously: its
-`BatchDecoder` has a fixed number of slots; a waiting prompt is prefilled chunk by chunk, between the decoding
-steps of the running sequences; each sample then takes a free slot, grows by a token per step, and frees its
+`generation.py` runs this loop for one prompt. For many requests, the `Scheduler` batches continuously. Its
+`BatchDecoder` has a fixed number of slots. A waiting prompt is prefilled chunk by chunk, between the decoding
+steps of the running sequences. Each sample then takes a free slot, grows by a token per step, and frees its
 slot when it finishes. A sequence's tokens never depend on what else is in the batch (`scheduler.py`,
 `batch_decoder.py`). The `Engine` runs a scheduler in a thread and accepts requests from any other thread
 (`engine.py`).

@@ -5,7 +5,7 @@ in chunks of a fixed size, and in a decoding step each token attends to the KV c
 
 A step has one row per slot. On the CPU, it may also be narrower (the slots in use plus padding), because matrix
 products there usually give a row the same numbers at any width. The constructor measures whether they do,
-and whether all rows of a step are treated alike; it discards the widths for which this fails.
+and whether all rows of a step are treated alike; it discards the widths for which either check fails.
 
 Shapes: B rows of a step, V tokens in the vocabulary.
 """
@@ -31,7 +31,7 @@ from clearhead.runtime.batched_kv_cache import BatchedKVCache
 from clearhead.runtime.quantization import is_quantized
 
 # Prompt tokens processed between two decoding steps. On the CPU, a chunk takes as long as a step with as many
-# rows; on other devices, it takes little longer than any other step.
+# rows; on other devices, it takes little longer than a decoding step.
 CPU_CHUNK, GPU_CHUNK = 32, 512
 PROBES = 16  # block evaluations that test whether all rows of a step are treated alike
 
@@ -210,7 +210,7 @@ def transpose_weights(network: Transformer) -> Transformer:
 
 
 def _prefers_columns(network: Transformer) -> bool:
-    """Whether column-major weights are faster: otherwise, narrow products mainly repack the weights."""
+    """Whether column-major weights are faster: narrow products would mostly repack row-major weights."""
     arm = platform.system() == "Linux" and platform.machine() == "aarch64"
     weight = network.embedding.weight
     return arm and weight.device.type == "cpu" and weight.dtype == torch.float32 and not is_quantized(network)

@@ -1,6 +1,6 @@
 """Beam search: follow the most probable continuations side by side and return the best.
 
-Scores and the stopping rule match those of the transformers library, so that a model gives the same text in both.
+Scores and the stopping rule match those of transformers, so a model gives the same text with either library.
 
 Shapes: N beams, V tokens in the vocabulary.
 """

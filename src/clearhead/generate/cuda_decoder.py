@@ -286,5 +286,5 @@ def _power(count: int) -> int:
 
 
 def _outputs_per_program(N: int, K: int) -> int:
-    """Return how many rows of a matrix a program takes: few enough to occupy all multiprocessors."""
+    """Return how many rows of a matrix a program takes: few enough that all multiprocessors are occupied."""
     return 4 if K > 2048 else 8 if N <= 1024 else 16

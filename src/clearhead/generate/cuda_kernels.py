@@ -1,7 +1,7 @@
 """Triton kernels of a decoding step with one token for each of a few sequences.
 
 A step is bound by memory bandwidth: it reads every weight once and computes little with it. There are
-therefore few kernels, and each norm, activation and addition is fused into one that reads weights.
+therefore few kernels, and each norm, activation and addition is fused into a kernel that reads weights.
 
 Shapes: B sequences, C features of the residual stream, K input and N output features of a matrix, D features
 per head, V tokens in the vocabulary.

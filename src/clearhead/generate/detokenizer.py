@@ -11,7 +11,7 @@ from clearhead.text.tokenizer import Tokenizer
 
 
 class Generated(str):
-    """A generated text, or a piece of one: a `str` with the tokens it was made from.
+    """A generated text, or a piece of one: a `str` with the tokens it was decoded from.
 
     `sampled` holds its tokens, including an end token; a stop string may have cut off the text of the last
     ones. `finish_reason` is "stop" (an end token, a stop string, or a complete match of a constraint),
@@ -76,7 +76,7 @@ class Detokenizer:
     """Turns the tokens of one sample into text.
 
     Some tokenizers prepend a space to every text and remove it again when decoding. After a prompt with
-    text, or if a constraint asked for it (`exact`), a leading space is part of the generated text.
+    text, or if a constraint requires it (`exact`), a leading space is part of the generated text.
     """
 
     def __init__(

@@ -56,7 +56,7 @@ class Event:
 class Handle:
     """A submitted request. Iterate over it, in any thread and any number of times, to wait for its events.
 
-    `on_event` is called with each event too, in the thread that generates: it should only pass the event on,
+    `on_event` is also called with each event, in the thread that generates: it should only pass the event on,
     as `lambda event: loop.call_soon_threadsafe(queue.put_nowait, event)` does for asyncio.
     """
 

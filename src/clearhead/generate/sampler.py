@@ -114,7 +114,7 @@ class Sampler:
     def _choose(self, logits: Tensor) -> int:
         highest = logits.max().item()
         if highest == -math.inf:
-            raise UserError("no token is left to sample: `logit_bias` excludes all that may come next")
+            raise UserError("no token is left to sample: `logit_bias` excludes all tokens that may come next")
         if not math.isfinite(highest):
             raise UserError(
                 "a logit is infinite or not a number, so no token can be sampled: load the model in float32"

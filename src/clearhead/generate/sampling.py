@@ -93,7 +93,7 @@ OPTIONS = {
         Option(
             "repetition_penalty",
             1.0,
-            "Above 1, make tokens that occur in the prompt or the text so far less probable.",
+            "Above 1, lower the probability of tokens that occur in the prompt or the text so far.",
             minimum=0.01,  # dividing by a far smaller number would overflow
             maximum=100,
         ),
@@ -143,7 +143,8 @@ OPTIONS = {
         Option(
             "length_penalty",
             1.0,
-            "With beams: divide the log-probability by the length to this power; above 0 favors longer texts.",
+            "With beams: divide the log-probability by the length to this power; values above 0 favor longer "
+            "texts.",
             minimum=-10,
             maximum=10,
         ),

@@ -24,7 +24,7 @@ Sample = Callable[[Tensor], SampledToken]  # from one row of logits, V, to the n
 
 
 class WaitingRequest:
-    """A request whose prompt is not prefilled yet, or whose samples do not all have a slot."""
+    """A request whose prompt has not been prefilled yet, or whose samples do not all have a slot."""
 
     def __init__(self, handle: Handle) -> None:
         self.handle = handle
@@ -64,7 +64,7 @@ class Scheduler:
         slots: int = SLOTS,
         wrap_sampler: Callable[[GenerationRequest, int, Sample], Sample] = lambda _, __, sample: sample,
     ) -> None:
-        """`wrap_sampler` may replace the function that chooses the tokens of one sample of a request."""
+        """`wrap_sampler` can replace the function that chooses the tokens of one sample of a request."""
         self.decoder = make_batch_decoder(network, slots)
         self.config, self.tokenizer, self.wrap_sampler = network.config, tokenizer, wrap_sampler
         self.waiting: deque[WaitingRequest] = deque()

@@ -28,7 +28,7 @@ SHOWN, SHOWN_IN_TEXT = 10, 5  # parts in a notebook's table and in `repr`
 
 @dataclass(frozen=True, repr=False)
 class Attribution:
-    """The contributions of all components to a logit, or to the difference between two logits, which they sum to."""
+    """The contributions of all components, which sum to a logit or to the difference between two logits."""
 
     names: list[str]
     values: Tensor  # N

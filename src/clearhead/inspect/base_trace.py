@@ -70,7 +70,7 @@ class BaseTrace(ABC):
 
     @torch.no_grad()
     def _describe_next(self) -> str:
-        """Return the most likely tokens after the last, with their probabilities."""
+        """Return the most likely next tokens, with their probabilities."""
         probabilities = self.read("logits", rows=-1)[0].softmax(-1)
         best = probabilities.topk(min(NEXT_TOKENS, self.config.n_vocab))
         texts = self.token_texts(best.indices.tolist())

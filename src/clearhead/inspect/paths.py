@@ -95,7 +95,7 @@ class LinearReadout:
         return weights * torch.einsum("htd,hd->ht", values, self._along_heads(block))
 
     def _passed(self, block: int) -> Tensor:
-        """Return the fraction that each head writes of what it gathers here, which is 1 unless it is edited: H 1.
+        """Return the fraction of what each head gathers here that it writes, 1 unless it is edited: H 1.
 
         A head whose output is replaced by something else writes nothing of what it gathered.
         """
@@ -156,6 +156,6 @@ def follow_path(
 
 
 def _before(norm: Norm, direction: Tensor, scale: Tensor) -> Tensor:
-    """Return the direction before a norm with fixed scale that is equivalent to this one after it."""
+    """Return the direction before a norm (its scale fixed) that is equivalent to this direction after it."""
     scaled = norm.gain * direction / scale
     return scaled if norm.shift is None else scaled - scaled.mean()

@@ -216,7 +216,7 @@ class ResidualTrace(BaseTrace):
         )
 
     def _stays_in_rows(self, site: Site) -> bool:
-        """Whether each row of a site depends only on the same row of the stream, so that reading a few is cheap."""
+        """Whether each row of a site depends only on the same row of the stream, so reading a few is cheap."""
         return not site.name.startswith("attention") and not self.edits.of(site.block).made
 
     def _steps_of_rows(self, block: int, rows: Tensor) -> BlockSteps:
@@ -290,8 +290,9 @@ class ResidualTrace(BaseTrace):
         return type(self)(self.network, **{**unchanged, **changed})
 
     def repeat(self, count: int) -> Self:
-        """Return a batch of `count` copies of one text, to be edited row by row. Nothing is recomputed or
-        copied.
+        """Return a batch that repeats one text `count` times, to be edited row by row.
+
+        Nothing is recomputed or copied.
         """
         self.check_single()
         with torch.set_grad_enabled(self.grad):

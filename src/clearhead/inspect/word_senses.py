@@ -70,7 +70,7 @@ def _principal(vectors: Tensor) -> tuple[Tensor, Tensor]:
 def neighbors(trace: ResidualTrace, vector: Tensor, stage: str, count: int) -> list[tuple[int, float]]:
     """Return the tokens whose vectors are nearest to a vector at a stage, with their cosines.
 
-    At the final stage, these are unembedding vectors; before it, static embeddings.
+    At the final stage, the tokens' vectors are their unembedding vectors; before it, their static embeddings.
     """
     network = trace.network
     vectors = network.unembedding.weight if stage == "final" else network.embedding.weight

@@ -55,7 +55,7 @@ LABS = {
             "has no positions, so unseen lengths are nothing new to it. The one sequence without a 1 counts for "
             "half of the accuracy, all others for the other half: a network that has learned nothing "
             "scores about one half. The band around each line shows the range over seeds.",
-            question="With how many seeds is each network trained on short sequences correct at 200 digits? Why can "
+            question="Trained on short sequences, with how many seeds is each network right at 200 digits? Why can "
             "training on 101 digits fail even if a network is able to carry the information that far?",
             settings=(
                 Setting(
@@ -76,7 +76,7 @@ LABS = {
             name="matrix",
             title="One head, as loops and as matrices",
             description="The same head twice: token by token in loops, the way it is explained, and as five matrix "
-            "products, the way it is computed: three projections, queries times keys, and weights times values. "
+            "products, the way it is computed (three projections, queries times keys, weights times values). "
             "The numbers agree up to rounding; the times do not, and the gap grows with the number of tokens.",
             question="How much longer do the loops take for twice as many tokens, and how much "
             "longer do the matrices take? Why?",
@@ -163,7 +163,7 @@ LABS = {
             " which what follows the word depends on its sense; the sentences shown are not among them. "
             "Such a network knows no more about bats than which of its words go together. In the model, "
             "stage 0 is the embedding; the next stages are the inputs of the blocks, and the last is the output.",
-            question="At which block do the two senses separate? Try your own sentences, in which the word "
+            question="At which block do the two senses separate? Write sentences in which the word "
             "that reveals the sense comes later: what happens in a causal model?",
             settings=(
                 Setting("word", "bats", "bats or bank, or any word with your own sentences", longest=40),
@@ -171,7 +171,7 @@ LABS = {
                 Setting(
                     "other", "", "sentences that use it in the other sense, separated by /", longest=2000
                 ),
-                Setting("seeds", 3, "small networks trained per kind; 0 skips this", 0, 10),
+                Setting("seeds", 3, "small networks trained per kind; 0 for none", 0, 10),
                 Setting("steps", 200, "training steps of each small network", 1, 2000),
             ),
             home="clearhead.labs.senses",
@@ -207,7 +207,7 @@ LABS = {
                 Setting("one", "chicken", "the noun selected by the first word", longest=40),
                 Setting("other", "road", "the noun selected by the second word", longest=40),
                 Setting("pronoun", "it", "the word that refers to one of the nouns", longest=40),
-                Setting("seeds", 3, "pairs of models trained on stories; 0 skips this", 0, 10),
+                Setting("seeds", 3, "pairs of models trained on stories; 0 for none", 0, 10),
                 Setting("steps", 300, "training steps of each model", 1, 2000),
                 Setting("asked", True, "whether to train on the antecedent too, not only on blanks"),
             ),

@@ -23,7 +23,7 @@ HEADINGS = ("role", "best head", "its score", "uniform attention")
 
 @dataclass(frozen=True, repr=False)
 class HeadScores:
-    """For each role, the mean attention weight that each head puts on its target: blocks × heads, from 0 to 1."""
+    """Per role, each head's mean attention weight on the role's target: blocks × heads, from 0 to 1."""
 
     previous: Tensor  # to the previous token
     first: Tensor  # to the first token

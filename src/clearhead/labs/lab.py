@@ -62,7 +62,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Table:
-    """Numbers or words in named rows and columns; with `shaded`, drawn as colors too."""
+    """Numbers or strings in named rows and columns; if `shaded`, the numbers are also drawn as colors."""
 
     name: str
     rows: list[str]

@@ -73,7 +73,7 @@ def find_head(trace: Trace, heads: Sequence[tuple[int, int]] | None = None) -> O
 
 
 def _antecedent(trace: Trace) -> tuple[int, int] | None:
-    """The positions of a pronoun and its antecedent, if the text continues or repeats one of the sentences."""
+    """The positions of a pronoun and its antecedent, if the text contains such a pair from the sentences."""
     for _, pronoun, antecedent in SENTENCES:
         try:
             places = trace.positions_of(pronoun)[-1], trace.positions_of(antecedent)[0]

@@ -181,7 +181,7 @@ def _kinds(labels: list[Any]) -> list[Any]:
 def _vectors(
     model: LanguageModel, texts: list[str], labels: list[Any], site: str, at: Place | Sequence[Place]
 ) -> Iterator[tuple[Any, Hashable, int]]:
-    """Each labeled vector, its label, and the number of its text (equal texts share one)."""
+    """Each labeled vector, its label, and the index of its text (equal texts share an index)."""
     places = _places(at, len(texts))
     if len(places) != len(texts):
         raise UserError(f"at has {len(places)} places for {len(texts)} texts: expected one for each")

@@ -50,7 +50,7 @@ def run(
     model: LanguageModel | None,
     watch: Watch,
 ) -> Result:
-    """Without seeds, nothing is trained; without a model, only the trained half is shown."""
+    """Without seeds, nothing is trained; without a model, only the results of training are shown."""
     findings: Findings = {}
     parts: list[ResultPart] = []
     if model is not None:
@@ -176,7 +176,7 @@ def _draw_courses(courses: dict[str, list[dict[int, Measures]]]) -> Lines:
 
 @torch.no_grad()
 def _draw_looks(networks: dict[str, Transformer]) -> Table:
-    """The lecture's picture: attention from the pronoun of its two sentences, all heads together, first seed."""
+    """The lecture's picture: attention from the pronoun in its two sentences, all heads together, first seed."""
     sentences, rows, values = lecture(), [], []
     batch = SentenceBatch.of(sentences)
     for kind, network in networks.items():

@@ -36,12 +36,12 @@ MOST_ITERATIONS = 5000  # of the probe
 class Measures:
     """Measurements on the test sentences, and on the vectors at the pronoun."""
 
-    right_at_it: float  # share of sentences in which the antecedent is predicted, out of all words
+    right_at_it: float  # share of sentences in which the prediction, over all words, is the antecedent
     right_at_end: float
     looks: float  # weight of all heads on the antecedent minus that on the other noun
     looks_right: float  # fraction of pairs in which a noun gets more attention when it is the antecedent
     apart: float  # the largest difference between the two vectors of a pair, in any feature
-    flipped: float  # share whose answer becomes the other noun when the twin's vector is patched into the last block
+    flipped: float  # share of answers that become the other noun if the twin's vector is patched in
     probe: float | None = None  # accuracy of a classifier fitted to the training sentences
 
 
@@ -100,7 +100,7 @@ def measure(network: Transformer, probe: bool = False) -> Measures:
     entering = trace.read(site).clone()
     entering[rows, at] = entering[twins, at[twins]]
     now = trace.edit({site: entering}).logits[rows, at].argmax(-1)
-    # Each half separately: batches of the same shape round the same way, so equal results are bitwise equal.
+    # Each half separately: batches of one shape are rounded the same way, so equal results are bitwise equal.
     first, second = (_vectors(network, tested.pick(rows[half::2])) for half in range(2))
     return Measures(
         right_at_it=_share(said[rows, at] == tested.answers),

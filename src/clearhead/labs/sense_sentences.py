@@ -1,7 +1,8 @@
 """Sentences in which a word has one of two senses: a small seeded grammar that knows which.
 
-Words that suggest the sense precede the word, and what such a thing does follows it: to predict the latter, a
-network must remember the former. `{a|b}` stands for a or b, `{}` for the word itself or a related one.
+Words that suggest the sense precede the word, and a clause that fits the sense follows it: to predict the
+clause, a network must remember those words. `{a|b}` stands for a or b, `{}` for the word itself or a related
+one.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from clearhead.labs.sense_sentences import SENSES
 from clearhead.labs.small_networks import one_thread
 from clearhead.language_model import LanguageModel
 
-LATE = 3  # compare this many blocks before the end, where a vector has taken up its context
+LATE = 3  # compare this many blocks before the end, where a vector has taken in its context
 COLUMNS = ["the first two", "same sense", "other sense", "nearest has the same sense"]
 
 

@@ -23,10 +23,10 @@ LECTURE = Lecture(
         ),
         LectureStop(
             "000.2",
-            "A head gives each token a weighted sum of its own value and the values before it, ai = Σ αij vj. The "
-            "weights of a row are positive and sum to 1; large ones say which tokens count. This head of the built-in "
-            "model connects pronouns with what they stand for: “Ella lived near the village. She had a trumpet, "
-            "and it …”",
+            "A head gives each token a weighted sum of its own value and the values before it, ai = Σ αij "
+            "vj. The weights of a row are positive and sum to 1; large ones show which tokens count. This "
+            "head of the built-in model connects pronouns with what they stand for: “Ella lived near the "
+            "village. She had a trumpet, and it …”",
             numbers.selective_integration,
             "“it” puts {weight on the trumpet:.0%} of its attention on “trumpet”. Nothing was lost on the way: the sum "
             "of weight times value is what the head computes, up to rounding.",

@@ -108,9 +108,9 @@ LECTURE = Lecture(
             "the order of those before it unless a position is added to each embedding: xi = ei + [sin i, cos i] with "
             "i = 0, 1, 2, …, as in the paper. Here, q = x, k = 2x and v = x.",
             numbers.mask_and_position,
-            "Without positions, swapping the first two tokens, 0110 and 1010, does not change the output of the last "
-            "one. With positions, it changes by {change with mask, positions:.2g}. Without the mask, the upper "
-            "triangle fills: tokens see their own future.",
+            "Without positions, swapping the first two tokens (0110 to 1010) does not change the output of "
+            "the last one. With positions, it changes by {change with mask, positions:.2g}. Without the "
+            "mask, the upper triangle fills: tokens see their own future.",
             numbers.order_is_seen,
         ),
     ),

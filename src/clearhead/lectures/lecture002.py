@@ -40,9 +40,9 @@ LECTURE = Lecture(
             "will belong to …”. Attribution splits the logit of “her” by the tokens that heads brought it from; "
             "another way to find out is to replace a word.",
             numbers.next_word,
-            "The model says “her” with {probability of “her”:.2%}; with a boy instead of a girl, it says “him” with "
-            "{probability of “him” after “boy”:.2%}. What the heads at the last token bring in favor of “her” comes "
-            "mostly from one word.",
+            "The probability of “her” is {probability of “her”:.2%}; with a boy instead of a girl, that of "
+            "“him” is {probability of “him” after “boy”:.2%}. What the heads at the last token bring in "
+            "favor of “her” comes mostly from one word.",
             numbers.deciding_word,
         ),
         LectureStop(
@@ -79,8 +79,9 @@ LECTURE = Lecture(
         ),
         LectureStop(
             "002.7",
-            "Language unfolds in time: a word may depend on the words before it, never on those after. So the cells "
-            "above the diagonal are set to -inf, and the softmax of each row turns them into weights of exactly 0.",
+            "Language unfolds in time: a word can depend on the words before it, never on those after. So "
+            "the cells above the diagonal are set to -inf, and the softmax of each row turns them into "
+            "weights of exactly 0.",
             numbers.temporal_dimension,
             "The weights form a lower triangle, and each row sums to 1. The first word has only itself to attend to, "
             "so its weight is 1 whatever its score.",
@@ -88,9 +89,9 @@ LECTURE = Lecture(
         ),
         LectureStop(
             "002.8",
-            "A third matrix, W^V, makes the value matrix. Its width may differ from that of queries and keys; the "
-            "lecture's matrix is 8 × 8. Weight (8 × 8) times value (8 × 8) gives the head's output: row 2 is "
-            "P21 v1 + P22 v2.",
+            "A third matrix, W^V, gives the value matrix. Its width can differ from that of queries and "
+            "keys; the lecture's matrix is 8 × 8. Weight (8 × 8) times value (8 × 8) gives the head's "
+            "output: row 2 is P21 v1 + P22 v2.",
             numbers.weighted_values,
             "Row 1 of the output is v1 itself. Row 2 mixes two values with the weights {P21:.3f} and {P22:.3f}; row 8 "
             "mixes all eight.",
@@ -98,9 +99,9 @@ LECTURE = Lecture(
         ),
         LectureStop(
             "002.9",
-            "The same head twice: word by word in loops, the way it is explained, and as matrix products, the "
-            "way it is computed: three projections, query times key, and weight times value. The numbers agree up to "
-            "rounding.",
+            "The same head twice: word by word in loops, the way it is explained, and as matrix products, "
+            "the way it is computed (three projections, query times key, and weight times value). The "
+            "numbers agree up to rounding.",
             numbers.loops_and_matrices,
             "The number of products in the loops grows with the square of the length; the number of matrix products "
             "stays the same, and each uses the whole processor. The times depend on your machine.",

@@ -31,7 +31,7 @@ W_Q, W_K, W_V = matrix([[1, 1], [0, 1]]), matrix([[1, 0], [1, 1]]), matrix([[2, 
 NAMES = ("x1", "x2", "x3")
 VECTOR = matrix([[1, 3, 3, 5]])
 ROLES = ("previous", "induction", "antecedent")
-LENGTH, SEQUENCES = 50, 4  # of the random tokens that are repeated, as for the scores of heads
+LENGTH, SEQUENCES = 50, 4  # tokens per repeated random sequence, and sequences, as for the head scores
 STORIES = 2
 
 

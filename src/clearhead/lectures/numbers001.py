@@ -37,7 +37,7 @@ FEATURES = ("0", "1")  # what the two numbers of a vector stand for
 
 
 def language_modeling() -> StopNumbers:
-    """The chain rule with a bigram, with the whole past, and with the built-in model."""
+    """The chain rule with a bigram model, with the whole past, and with the built-in model."""
     parts: list[ResultPart] = []
     for name, order in (("bigram: the last token", 2), ("the whole past", None)):
         counted = count_sentence(TEXT, "the chicken was wide", order)

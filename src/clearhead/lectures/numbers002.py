@@ -163,7 +163,7 @@ DECIDERS = ("secret", "girl", "his", "belongings")
 
 
 def deciding_word() -> float:
-    """The index in `DECIDERS` of the word from which the heads at the last position bring most for “her”."""
+    """The index in `DECIDERS` of the word from which the last position's heads bring the most for “her”."""
     effects = blank.run(WILL, "her", stories()).part("attribution and ablation by token")
     names = [row.split()[1] for row in effects.rows]
     moved = [
@@ -212,7 +212,7 @@ def feature_vectors() -> StopNumbers:
 
 
 def count_rows() -> float:
-    """The rows of the table: one for each different word."""
+    """The rows of the table: one for each distinct word."""
     return len(vocabulary()[1])
 
 

@@ -14,7 +14,7 @@ from clearhead.labs.lab import Findings, Result, ResultPart
 from clearhead.lectures.questions import plain, read_questions
 
 EXACT = 1e-9  # whole numbers
-ROUNDED = 0.006  # of other numbers, two decimals are enough
+ROUNDED = 0.006  # other numbers: two decimals are enough
 
 StopNumbers = tuple[Findings, list[ResultPart]]  # key figures, and tables or lines
 

@@ -43,7 +43,7 @@ class Attention(nn.Module):
         return self.output(mixed.transpose(1, 2).flatten(2))
 
     def project_heads(self, x: Tensor, rotation: Rotation | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries, keys and values as they are compared: B H T D, after QK-norm and RoPE."""
+        """Queries, keys and values: B H T D; queries and keys after QK-norm and RoPE."""
         B, T, _ = x.shape
         projected = project_together(x, (self.query, self.key, self.value), merged=self.training)
         query, key, value = (part.view(B, T, -1, self.d_head) for part in projected)

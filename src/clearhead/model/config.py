@@ -11,7 +11,7 @@ from clearhead.errors import UserError, guess
 NormKind = Literal["layer", "rms"]
 PositionKind = Literal["learned", "sinusoidal", "rotary", "none"]
 RopeScalingKind = Literal["linear", "llama3"]
-# Limits far above any existing model, so that a damaged or hostile file cannot make us build a larger one.
+# Limits far above any existing model, so that a damaged or hostile file cannot request a huge one.
 MOST = 2**24
 MOST_BLOCKS = 1000
 
@@ -63,7 +63,7 @@ class Config:
     rotary_base: float = 10_000.0
     rotary_dim: int = 0  # rotated features of each head; default: all
     rope_scaling: RopeScaling | None = None
-    window: int = 0  # positions that a local block attends to, its own included
+    window: int = 0  # positions that a token attends to in a local block, its own included
     local_blocks: tuple[int, ...] = ()  # blocks with sliding-window attention
     local_rotary_base: float = 0.0  # RoPE base of those blocks, unscaled; default: rotary_base
     d_k: int = 0  # scores are divided by √d_k; default: d_head
@@ -172,7 +172,7 @@ class Config:
 
     @classmethod
     def from_json(cls, settings: dict[str, Any]) -> Config:
-        """Read what `to_json` wrote. Raises an error that names any unknown or missing settings."""
+        """Read what `to_json` wrote. Raises an error that names an unknown or missing setting."""
         check_names(settings, cls)
         scaling = settings.get("rope_scaling")
         if scaling is not None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 class _CallablePackage(ModuleType):
     def __call__(self, folder: str | Path = "runs") -> ListedRuns:
-        """List the runs in a folder, or the run that it is, with their settings, losses and curves.
+        """List the runs in a folder, or the folder itself if it is a run, with settings, losses and curves.
 
         A damaged run is skipped, with a warning.
         """

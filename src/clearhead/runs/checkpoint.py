@@ -70,7 +70,7 @@ def save_shards(folder: Path, checkpoint: Checkpoint, group: ProcessGroup) -> No
 
 
 def drop_all_but_newest(folder: Path) -> None:
-    """Delete all checkpoints but the newest, if that one is of a finished run, and otherwise all."""
+    """Delete all checkpoints, except the newest if it is intact and belongs to a finished run."""
     paths = _listed(folder)
     if not paths or not is_whole(paths[0]) or not read_json(paths[0] / STATE).get("finished"):
         drop(folder)
@@ -87,7 +87,7 @@ def newest_checkpoint(folder: Path) -> Path | None:
             return path
     if paths:
         raise UserError(
-            f"none of the {len(paths)} checkpoints in {folder} is intact: delete {folder.parent} to start over"
+            f"no checkpoint in {folder} is intact ({len(paths)} found): delete {folder.parent} to start over"
         )
     return None
 

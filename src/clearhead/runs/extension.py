@@ -1,4 +1,4 @@
-"""Extend a finished run: more minutes or steps, with the schedule and, if the text has changed, the text anew."""
+"""Extend a finished run by more minutes or steps, with a new schedule and the text as it is now."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from clearhead.runs.request import TrainingRequest
 from clearhead.runs.start import measure_start, prepare
 from clearhead.text.tokens import Tokens
 
-# Not taken over from the run to extend: the device may be another, and the hash is computed again.
+# Not taken from the run to extend: the device may differ, and the hash is computed again.
 OWN = ("minutes", "steps", "device", "start_sha256")
 
 
 def complete_request(request: TrainingRequest, saved: dict[str, Any]) -> TrainingRequest:
-    """The request, with the settings that it leaves open taken from those of the run in its folder."""
+    """The request, with the settings that it leaves open taken from those saved with the run."""
     settings = vars(request) | {"start_sha256": ""}
     for field in fields(request):
         default = None if field.default is MISSING else field.default
@@ -44,7 +44,8 @@ def extend_plan(
 ) -> Plan:
     """The plan of a finished run with more steps: the schedule starts again after the steps done.
 
-    Model, batch and learning rate stay. `left` is the number of seconds left, `start` the model that was fine-tuned.
+    Model, batch and learning rate stay the same. `left` is the number of seconds left, `start` the model that
+    was fine-tuned.
     """
     config, recipe, context, validated = plan.config, plan.recipe, plan.context, plan.validated
     if left is None:

@@ -18,7 +18,7 @@ HELD_OUT = "held-out.safetensors"
 
 
 def save_held_out(folder: Path, held_out: HeldOut) -> None:
-    """Save the held-out tokens; if only replies are targets, also these and where each conversation starts."""
+    """Save the held-out tokens and, if only replies are targets, the targets and where conversations start."""
     validation = held_out.validation
     arrays = {
         "before": held_out.before,
@@ -33,7 +33,7 @@ def save_held_out(folder: Path, held_out: HeldOut) -> None:
 
 
 def read_held_out(folder: Path, end_id: int) -> HeldOut | None:
-    """None if the run did not save it: its validation text is in separate files, or an older version trained it."""
+    """None if it was not saved: the validation text is in separate files, or the run predates this file."""
     path = folder / HELD_OUT
     if not path.exists():
         return None

@@ -28,7 +28,7 @@ CALL = "ch.train"  # the first word of the command of a run that was started fro
 HEADINGS = ("run", "text", "tokenizer", "steps", "bits per byte", "state")
 CURVES = ("loss", "smoothed", "validation", "learning_rate", "gradient_norm")
 RUNS = "runs"  # where `clearhead train` saves runs
-MOST_SHOWN = 20  # runs of a list
+MOST_SHOWN = 20  # runs in a printed list
 
 
 @dataclass(frozen=True, repr=False)
@@ -41,7 +41,7 @@ class ListedRun:
     steps_planned: int
     steps_done: int
     tokens: int  # processed so far
-    minutes: float | None  # of a timed run, with those by which it was extended
+    minutes: float | None  # of a timed run, including those it was extended by
     kind: str  # kind of network
     preset: str | None  # of a transformer
     texts: list[str]  # file names of the texts, if the command lists them
@@ -97,7 +97,7 @@ class ListedRun:
 
     @property
     def validation_loss(self) -> float | None:
-        """The newest validation loss, in nats per token; None if it was not measured yet."""
+        """The newest validation loss, in nats per token; None if none has been measured yet."""
         losses = self._validation_losses
         return float(losses[-1]) if len(losses) else None
 
@@ -184,7 +184,7 @@ class ListedRuns(list[ListedRun]):
 
 
 def list_runs(folder: str | Path = RUNS) -> ListedRuns:
-    """The runs in a folder, or the run that it is, with their settings, losses and curves.
+    """The runs in a folder, or the folder itself if it is a run, with settings, losses and curves.
 
     A damaged run is skipped, with a warning.
     """

@@ -57,7 +57,7 @@ class Pace:
     def __init__(self, steps_per_validation: float) -> None:
         self.validation = steps_per_validation  # of the last validation alone; estimated before the first
         self.around_validation = steps_per_validation  # including the caller's work
-        self._seconds, self._steps = 0.0, 0  # since the last call of `seconds_per_step`
+        self._seconds, self._steps = 0.0, 0  # since the last call to `seconds_per_step`
         self._a_step = 0.0
 
     def note(self, seconds: float, validation: float = 0.0) -> None:
@@ -70,7 +70,7 @@ class Pace:
         self.around_validation = max(self.validation, seconds / a_step - 1)
 
     def seconds_per_step(self) -> float:
-        """The mean since the last call, or the previous mean if there was no step since; 0 before the first."""
+        """The mean since the last call, or the previous mean if there has been no step since; 0 at first."""
         self._a_step = self._mean()
         self._seconds, self._steps = 0.0, 0
         return self._a_step

@@ -97,7 +97,8 @@ class Plan:
             )
         if epochs >= MOST_EPOCHS:
             start = (
-                "; so would a pretrained model, fine-tuned on it: clearhead pull smollm2, then --from smollm2"
+                ", and so would a pretrained model fine-tuned on it "
+                "(clearhead pull smollm2, then --from smollm2)"
             )
             words.append(
                 f"the text is short: {epochs:,.0f} epochs may overfit; more text would help more than more time"

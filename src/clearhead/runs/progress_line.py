@@ -20,7 +20,7 @@ def describe_progress(
 ) -> str:
     """One line of progress, with the last validation loss and its step, shortened to fit the width.
 
-    A timed run shows the time instead of the number of steps, which changes with the speed.
+    A timed run shows the time instead of the total number of steps, which changes with the speed.
     """
     record = progress.record
     left = (progress.steps - record.step) * progress.seconds_per_step
@@ -128,12 +128,12 @@ def find_display() -> Display | None:
 
 
 class ProgressLine:
-    """Shows each step on a display, a few times per second; the last step is always shown."""
+    """Shows the newest step on a display, a few times per second; the last step is always shown."""
 
     def __init__(self, display: Display) -> None:
         self.display = display
         self.validated: Progress | None = None
-        self.pending: str | None = None  # the newest line, if it is not shown yet
+        self.pending: str | None = None  # the newest line, if it has not been shown yet
         self.shown_at: float | None = None
 
     def step(self, progress: Progress, minutes: float | None) -> None:

@@ -40,10 +40,10 @@ from clearhead.text.tokenizer import Tokenizer
 from clearhead.training.objective import evaluate
 from clearhead.training.trainer import DIVERGED, StepRecord, Trainer
 
-# In a timed run, the number of steps is recomputed from their measured duration: first after the first share of
-# them, then whenever the second share of the remaining steps is done.
+# In a timed run, the number of steps is recomputed from their measured duration: first after this fraction of
+# them, then each time the second fraction of the remaining steps is done.
 FIRST_REPLAN, REPLAN = 0.02, 0.2
-LEAST_RISE = 0.02  # increase of the validation loss, in nats, worth a warning
+LEAST_RISE = 0.02  # increase in the validation loss, in nats, worth a warning
 MOST_SKIPPED = 3  # consecutive non-finite steps before the run returns to an earlier state
 MOST_RETREATS = 3
 SPARED = 4  # a copy of all training tensors stays on the device if this many times its size is free
@@ -151,7 +151,7 @@ class Run:
         self.opening_ids = find_opening(self.tokens, self.tokenizer) if single else None
         self.planned = self.seconds
         comparable = self.plan.config.causal and self.validation.all_count
-        # The length of the validated text, to compare runs with other tokenizers in bits per byte.
+        # The length of the text used for validation, to compare runs across tokenizers in bits per byte.
         self.validation_bytes = count_bytes(self.validation, self.tokenizer) if comparable else None
         # Batches before the network: a text too short for the context is rejected before weights are allocated.
         mask = self.tokenizer.mask_id

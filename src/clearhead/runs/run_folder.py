@@ -53,7 +53,7 @@ from clearhead.text.tokenizer import Tokenizer
 
 RUN, METRICS, CHECKPOINTS, BEST = "run.json", "metrics.jsonl", "checkpoints", "best"
 FORMAT = 1
-LOOKED_AT = 0.3  # seconds to wait for the lock, which listing runs takes briefly to test it
+LOOKED_AT = 0.3  # seconds to wait for the lock, which a listing of runs takes briefly to test it
 TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
 PACKAGES = ("clearhead", "torch", "numpy", "tokenizers", "safetensors")
 
@@ -121,7 +121,7 @@ class RunFolder:
             self.save_text(run)
 
     def save_text(self, run: Run) -> None:
-        """Save what the text determines, unless that is done: the tokenizer, and what is held out."""
+        """Save what the text determines, unless already saved: the tokenizer, and what is held out."""
         if not self._has_tokenizer():
             run.tokenizer.save(self.path, model_max_length=run.plan.config.n_context)
         if not (self.path / HELD_OUT).exists() and (held_out := run.find_held_out()) is not None:
@@ -191,7 +191,7 @@ class RunFolder:
     def save_checkpoint(self, run: Run, finished: bool = False) -> None:
         """Save a checkpoint, with the step of the good state and the size to which resuming truncates the metrics.
 
-        That of a finished run has no times, so that identical runs have identical files.
+        The checkpoint of a finished run has no times, so that identical runs have identical files.
         """
         metrics_bytes = run.group.run_on_main(self._settle_metrics)
         state = {**run.state(), "good": run.good.step, "metrics_bytes": metrics_bytes}

@@ -213,7 +213,7 @@ def extend_run(
     changed: bool,
     **options: Any,
 ) -> Run:
-    """The finished run with more steps ahead; `changed` says whether its text is another now."""
+    """The finished run with more steps ahead; `changed` tells whether its text has changed."""
     group, plan, done = options["group"], Plan.from_json(settings["plan"]), folder.newest_step()
     if done is None:
         raise UserError(
@@ -226,8 +226,8 @@ def extend_run(
     inside = request.validation is None or isinstance(request.validation, float)
     if changed and held_out is None and inside:
         raise UserError(
-            f"the text differs from the one that the run in {folder.path} was trained on, which does not record what "
-            "it held out: extend it with that text"
+            f"the text differs from the one that the run in {folder.path} was trained on, and the run does "
+            "not record what it held out: extend it with that text"
         )
     run = Run(texts, request, plan=plan, tokenizer=tokenizer, held_out=held_out, extended_at=done, **options)
     folder.restore(run)
@@ -239,7 +239,9 @@ def extend_run(
         group.run_on_main(lambda: folder.save_best(model))
     if changed:
         stays = (
-            "the tokenizer and the validation text stay" if held_out is not None else "the tokenizer stays"
+            "the tokenizer and the validation text stay the same"
+            if held_out is not None
+            else "the tokenizer stays the same"
         )
         run.notes.append(
             f"the text has changed: {len(run.tokens):,} tokens to train on, {settings['tokens']:,} before; {stays}"
@@ -283,8 +285,8 @@ def _complete(path: Path, settings: dict[str, Any], request: TrainingRequest) ->
 def _is_more(folder: RunFolder, settings: dict[str, Any], request: TrainingRequest, changed: bool) -> bool:
     """Whether the request asks to extend the finished run.
 
-    Not if the process that finished it was killed before it ended, or if the run was started with `resume` and the same
-    settings: repeating a command until it succeeds must not add to the run.
+    Not if the process that finished the run was killed before exiting, or if the run was started with
+    `resume` and the same settings: repeating a command until it succeeds must not add to the run.
     """
     if (request.minutes is None and request.steps is None) or folder.left_locked:
         return False

@@ -262,7 +262,7 @@ def _list_callbacks(given: Callback | Sequence[Callback], request: TrainingReque
 
 
 class _CallObserver(Observer):
-    """The observer of a call of `train`: shows progress, calls the callbacks, and issues notes as warnings."""
+    """The observer of a call to `train`: shows progress, calls the callbacks, and issues notes as warnings."""
 
     def __init__(self, line: ProgressLine | None, callbacks: Sequence[Callback]) -> None:
         self.line, self.callbacks = line, callbacks
@@ -308,8 +308,8 @@ class _CallObserver(Observer):
         if outcome.finished:
             return
         if self.failure is None:
-            raise OwnError("a callback of rank 0 raised an exception: the run was stopped")
-        where = "" if outcome.folder is None else f"; what it learned is saved in {outcome.folder}"
+            raise OwnError("a callback on rank 0 raised an exception: the run was stopped")
+        where = "" if outcome.folder is None else f"; the model so far is saved in {outcome.folder}"
         self.failure.add_note(f"training stopped after step {outcome.run.trainer.step}{where}")
         raise self.failure
 

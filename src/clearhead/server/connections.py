@@ -15,7 +15,7 @@ from clearhead.server.limits import Limits
 
 
 def make_protocol(limits: Limits) -> type[asyncio.Protocol]:
-    """Return uvicorn's HTTP protocol with timeouts; by itself, it waits forever for the end of a header."""
+    """Return uvicorn's HTTP protocol with timeouts; uvicorn alone waits forever for the end of a header."""
 
     class LimitedProtocol(H11Protocol):
         _timer: asyncio.TimerHandle | None = None

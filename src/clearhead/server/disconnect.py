@@ -63,10 +63,11 @@ def raise_if_cancelled(cancelled: threading.Event) -> None:
 
 
 async def in_thread(work: Callable[[threading.Event], T]) -> T:
-    """Run `work` in a worker thread and return its result. Its argument is set when this task is canceled.
+    """Run `work` in a worker thread and return its result.
 
-    A thread cannot be stopped from outside. A canceled task therefore waits until its thread has returned;
-    otherwise the threads of disconnected clients would accumulate past every limit.
+    The event passed to `work` is set when this task is canceled. A thread cannot be stopped from outside. A
+    canceled task therefore waits until its thread has returned; otherwise the threads of disconnected clients
+    would accumulate past every limit.
     """
     cancelled = threading.Event()
 
@@ -81,7 +82,7 @@ async def in_thread(work: Callable[[threading.Event], T]) -> T:
         cancelled.set()
         await asyncio.wait([task])
         if not task.cancelled():
-            task.exception()  # mark it as retrieved
+            task.exception()  # mark the exception as retrieved
         raise
     return task.result()
 

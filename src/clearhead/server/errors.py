@@ -94,7 +94,7 @@ def _validation_response(request: Request, error: RequestValidationError) -> Res
         return error_response(
             415, "unsupported_type", "expected JSON, with the header Content-Type: application/json"
         )
-    # For a union, pydantic reports an error per member: the intended one matches the furthest.
+    # For a union, pydantic reports an error per member: the intended member matches furthest.
     candidates = [each for each in details if each["loc"][:2] == first["loc"][:2]]
     best = max(candidates, key=lambda each: (not each["type"].endswith("_type"), len(_field_path(each))))
     field = ".".join(_field_path(best)) or None

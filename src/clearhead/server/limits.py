@@ -99,7 +99,7 @@ async def _read_body(scope: Scope, receive: Receive, max_bytes: int) -> bytes | 
     while True:
         message = await receive()
         if message["type"] != "http.request":
-            return bytes(body)  # the client disconnected, as the application will find
+            return bytes(body)  # the client disconnected; the application will notice
         body += message.get("body", b"")
         if len(body) > max_bytes:
             return None

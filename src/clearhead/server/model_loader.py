@@ -146,8 +146,8 @@ class ModelLoader:
     async def _free_memory(self, needed: int, memory: int) -> None:
         """Close idle models, the least recently used first, until `needed` more bytes of weights fit.
 
-        Weights may take half of the memory. The other half is for what grows with use (traces, KV caches) and
-        for the user's other programs. A single model may be larger than half if it fits at all.
+        Weights may take up to half of the memory. The other half is for what grows with use (traces, KV
+        caches) and for the user's other programs. A single model may be larger than half if it fits at all.
         """
         if needed > memory:
             raise UserError(

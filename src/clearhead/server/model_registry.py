@@ -130,7 +130,7 @@ class LoadOptions:
     queue: int = QUEUE
 
     def load(self, name: str, source: str | Path) -> ServedModel:
-        """Load a model from its folder, its file or the name it was pulled as."""
+        """Load a model from its folder or file, or by the name of a pulled model."""
         path = find_model(source)
         listed, model = describe(path), load(path, self.device)
         causal = model.config.causal

@@ -61,7 +61,7 @@ def open_socket(host: str, port: int, token: str | None) -> socket.socket:
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         if token is None and not _is_loopback(host):
-            raise UserError(f"--no-token: {host} can be reached from other machines, which requires a token")
+            raise UserError(f"--no-token: {host} can be reached from other machines, so a token is required")
         opened = socket.socket(family, kind, protocol)
         try:
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -52,8 +52,8 @@ def add_query(
     """Register `answer(body, query)` as a POST route.
 
     The annotations of `answer` declare the request body and the response; its name and docstring describe the
-    route. It runs in a worker thread, one `exclusive` query at a time, while the models that `models(body)`
-    names stay loaded, and it is canceled when the client disconnects. `options` are FastAPI's.
+    route. It runs in a worker thread, one `exclusive` query at a time, while the models named by
+    `models(body)` stay loaded, and it is canceled when the client disconnects. `options` are FastAPI's.
     """
 
     async def endpoint(request: Request, body: Any) -> Any:

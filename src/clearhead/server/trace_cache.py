@@ -30,14 +30,14 @@ from clearhead.server.model_registry import ModelRegistry
 
 MAX_TRACES = 4
 MAX_WAITING = 32  # requests
-MAX_TOKENS = 4096  # limit for a text, and for all texts that its edits patch from, combined
+MAX_TOKENS = 4096  # in a text, and in total in the texts that its edits patch from
 NO_EDITS = "[]"
 T = TypeVar("T")
 Key = tuple[str, tuple[int, ...], str]  # a model, token ids, and edits as JSON
 
 
 class TraceCache:
-    """The most recently used traces. One request inspects at a time: the machine is shared with generation."""
+    """The most recently used traces. Requests inspect one at a time: generation shares the machine."""
 
     def __init__(self, registry: ModelRegistry) -> None:
         self.registry = registry

@@ -15,7 +15,10 @@ from clearhead.text.tokens import IGNORED, Tokens
 
 
 class Batch(NamedTuple):
-    """Inputs and targets, both B×T. If rows hold several documents, `documents` numbers those of each row."""
+    """Inputs and targets, both B×T.
+
+    If rows hold several documents, `documents` (B×T) has the number of each token's document within its row.
+    """
 
     inputs: NDArray[np.int64]
     targets: NDArray[np.int64]
@@ -134,11 +137,11 @@ class Batches:
 
 
 def blank_generator(seed: int, number: int) -> np.random.Generator:
-    """The random generator for the masked tokens of a step or window; the 1 separates it from the one that shuffles."""
+    """The random generator for masking in a step or window; the 1 sets it apart from that of `_shuffle`."""
     return np.random.Generator(np.random.PCG64([seed, number, 1]))
 
 
-# Two epochs, since a batch may span the end of one.
+# Two epochs, because a batch can span the end of one.
 @lru_cache(maxsize=2)
 def _shuffle(seed: int, epoch: int, windows: int, n_context: int) -> tuple[int, NDArray[np.int64]]:
     random = np.random.Generator(np.random.PCG64([seed, epoch]))

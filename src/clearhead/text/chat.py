@@ -47,8 +47,8 @@ def render_replies(
 ) -> Iterator[tuple[str, list[ReplySpan]] | UserError]:
     """The text of each conversation and the spans of the assistant's replies in it, or an error.
 
-    A reply is what the template marks with {% generation %}; without such marks, what follows the preceding
-    messages rendered with the generation prompt, including the tokens that end the reply.
+    A reply is what the template marks with {% generation %}; without such marks, it is what follows the
+    preceding messages rendered with the generation prompt, including the tokens that end the reply.
     """
     _check_template(template)
     marked = _GENERATION.search(template) is not None
@@ -138,7 +138,7 @@ def _length(messages: Sequence[Mapping[str, str]]) -> int:
 
 
 def check_messages(messages: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
-    """The messages, validated: each has a role and a content, both strings."""
+    """The messages, validated: each has a role and content, both strings."""
     expected = 'expected {"role": …, "content": …}, both strings'
     if isinstance(messages, str | Mapping) or not isinstance(messages, Sequence):
         raise UserError(

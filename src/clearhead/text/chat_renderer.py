@@ -1,6 +1,6 @@
 """The chat template renderer: a separate process with limits that a hostile template cannot exceed.
 
-Reads a JSON request on stdin: a template and sets of values. Answers each with a line of JSON on stdout:
+Reads a JSON request on stdin: a template and sets of values. Answers each set with a line of JSON on stdout:
 {"text": …}, or {"refused": …} if the template rejects the messages, or {"wrong": …} if the template fails.
 Each rendering has its own limits.
 
@@ -51,7 +51,7 @@ class Generation(Extension):
 class PlainNamespace(Namespace):
     """A namespace without names like `__html__`, which Python would call implicitly."""
 
-    def __init__(*args: Any, **values: Any) -> None:  # so that a value may be named `self`
+    def __init__(*args: Any, **values: Any) -> None:  # so that a value can be named `self`
         self, *pairs = args
         given = dict(*pairs, **values)
         for name in given:
@@ -134,7 +134,7 @@ def fill(template: str, values: Mapping[str, Any], mark: str = "") -> dict[str, 
         return TOO_BIG
     except RecursionError:
         return {"wrong": "recurses too deeply"}
-    except Exception as error:  # a template is a program and may raise anything
+    except Exception as error:  # a template is a program and can raise anything
         return {"wrong": f"fails: {type(error).__name__}: {error}"}
 
 

@@ -135,7 +135,7 @@ def _load(text: str) -> object:
 
 
 def _messages_of(found: object) -> list[dict[str, str]]:
-    """The messages of one conversation, which is in OpenAI's or ShareGPT's format."""
+    """The messages of one conversation in OpenAI's or ShareGPT's format."""
     if isinstance(found, dict) and isinstance(found.get("conversations"), list) and "messages" not in found:
         return check_messages([_from_sharegpt(message) for message in found["conversations"]])
     if not isinstance(found, dict) or "messages" not in found:

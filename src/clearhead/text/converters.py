@@ -14,7 +14,7 @@ from clearhead.errors import UserError
 from clearhead.extras import require
 from clearhead.text.sources import COLUMN_SUFFIXES, Source, show, suffix_of
 
-LARGEST = 2**28  # bytes of a document, which is read whole, before and after it is unpacked
+LARGEST = 2**28  # bytes of a document, both packed and unpacked; documents are read whole
 LARGEST_CELL = 2**24  # characters
 
 PANDOC = frozenset({".doc", ".odt", ".rtf", ".tex", ".ipynb", ".org"})
@@ -53,7 +53,7 @@ def _convert_column(source: Source) -> str:
             named = ", ".join(map(show, columns[:20])) or "no columns"
             missing = "" if column is None else f"no column {show(column)}, but "
             example = f"{source.path}:{columns[0] if columns else 'text'}"
-            raise UserError(f"{name} has {missing}{named}: name the one to read, as in {show(example)}")
+            raise UserError(f"{name} has {missing}{named}: name the column to read, as in {show(example)}")
         cells = [row[column] for row in rows if row[column]]
     except csv.Error as error:
         raise UserError(f"{name} cannot be read as CSV: {error}") from None
@@ -81,7 +81,7 @@ def _convert(source: Source) -> str:
         ) from None
     except Exception:  # the libraries raise errors of many kinds for damaged files
         raise UserError(
-            f"{name} cannot be read as {kind}: it is damaged, or not the kind of file that its name says"
+            f"{name} cannot be read as {kind}: it is damaged, or not the kind of file that its name suggests"
         ) from None
     if not text.strip():
         scanned = (
@@ -97,7 +97,7 @@ def _read(source: Source) -> bytes:
         content += block
         if len(content) > LARGEST:
             raise UserError(
-                f"{show(source.name)} has more than {LARGEST >> 20} MB: split it, or convert it to plain text"
+                f"{show(source.name)} is larger than {LARGEST >> 20} MB: split it, or convert it to plain text"
             )
     return bytes(content)
 

@@ -94,7 +94,7 @@ class Count:
         return self._total.hexdigest()
 
     def over(self, document: Document) -> Document:
-        """The same document, counted once it has been read to its end."""
+        """The same document, hashed and counted while it is read to its end."""
         return Document(document.name, lambda: self._read(document))
 
     def _read(self, document: Document) -> Iterator[str]:

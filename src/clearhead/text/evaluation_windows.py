@@ -29,7 +29,7 @@ def windows_for_evaluation(
     """Disjoint windows in which each token is a target once; `before` is the id that precedes the first.
 
     Windows start at the beginning of each document; several short documents share a row, but do not see each
-    other, so that each has the loss that it would have alone. `start_id` precedes each document but the first; by
+    other, so each has the loss that it would have alone. `start_id` precedes each document but the first; by
     default, the token before it in the text does. With `blanks`, each token is in one window, and which tokens are
     masked depends only on the window's tokens.
     """
@@ -93,7 +93,7 @@ def _cut(blanks: Blanks, window: NDArray[np.int64]) -> Batch:
 
 
 def _edges(tokens: Tokens) -> Iterator[int]:
-    """The first target of each document, whose input is the token that starts the document, and the end."""
+    """The index of each document's first target (its input starts the document), and the number of tokens."""
     yield 0
     for start in range(0, len(tokens) - 1, SEARCHED):
         stop = min(start + SEARCHED, len(tokens) - 1)

@@ -1,7 +1,8 @@
 """Held-out text: the validation tokens of a run, to be recognized in a text that has changed since.
 
 A held-out passage is recognized wherever about `PASSAGE` bytes of it appear unchanged, and a shorter document if it
-appears whole or as the beginning of a longer one. A conversation is recognized by all up to its first reply.
+appears whole or as the beginning of a longer one. A conversation is recognized by its text up to the end of
+its first reply.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ LEAST_SPAN = 8  # tokens
 SEARCHED = 2**20  # tokens at a time
 _BASE = 0x9E3779B97F4A7C15  # odd, so that it has an inverse modulo 2^64
 _SEED = 5
-# What is appended to a text may change how its last word is tokenized.
+# What is appended to a text can change how its last word is tokenized.
 _UNSURE = 8  # tokens
 
 
@@ -31,7 +32,7 @@ class HeldOut:
     before: NDArray[np.int64]  # the tokens before them: a passage, or fewer if there are fewer
     validation: Tokens
     span: int  # tokens in a passage
-    middle: int  # where the validation tokens were in the text
+    middle: int  # where the validation tokens began in the text
 
     @classmethod
     def of(cls, training: Tokens, validation: Tokens, bytes_per_token: float) -> HeldOut:
@@ -42,7 +43,7 @@ class HeldOut:
         """These tokens without what is held out."""
         left_out = np.zeros(len(tokens), bool)
         if self.validation.all_count:
-            # If the text was only appended to, all before `middle` was trained on.
+            # If the text was only appended to, everything before `middle` was trained on.
             begin = self.middle + count if (count := self._matching(tokens)) else 0
             left_out[begin - count : begin] = True
             ends = np.concatenate(list(_positions(tokens, end_id)))
@@ -55,7 +56,7 @@ class HeldOut:
         return tokens.keep([(int(a), int(b)) for a, b in edges.reshape(-1, 2)])
 
     def _matching(self, tokens: Tokens) -> int:
-        """How many tokens from `middle` on are those held out; 0 unless almost all are."""
+        """How many tokens from `middle` on match the held-out tokens; 0 unless almost all do."""
         held = self.validation[:]
         there = tokens[self.middle : self.middle + len(held)]
         same = held[: len(there)] == there
@@ -63,7 +64,7 @@ class HeldOut:
         return count if count >= max(1, len(held) - _UNSURE) else 0
 
     def _pieces(self, end_id: int) -> Iterator[tuple[int, int]]:
-        """The documents, or parts of documents, that are held out, as places in all tokens kept here."""
+        """The held-out documents, or parts of documents, as spans of `before` and `validation` combined."""
         ids = np.concatenate((self.before, self.validation[:]))
         ends = np.flatnonzero(ids == end_id).tolist()
         for first, last in pairwise([-1, *ends, len(ids)]):
@@ -130,7 +131,7 @@ def _opening(tokens: Tokens, start: int, stop: int) -> bytes:
     first = int(learned.argmax())
     rest = ~learned[first:]
     last = first + int(rest.argmax()) if rest.any() else len(learned)
-    # The end of the last reply and of one that is answered may be rendered differently.
+    # The end of a reply may be rendered differently if a message follows it.
     return tokens[start : start + max(first + 1, last - 1)].tobytes()
 
 

@@ -52,7 +52,7 @@ def split_texts(given: Any) -> tuple[list[Any], bool]:
 def check_ids(ids: Sequence[int], n_vocab: int) -> None:
     for i in ids:
         if not 0 <= i < n_vocab:
-            raise UserError(f"id {i} does not exist: there are ids 0 to {n_vocab - 1}")
+            raise UserError(f"id {i} does not exist: ids range from 0 to {n_vocab - 1}")
 
 
 def _listed(given: Any) -> Any:

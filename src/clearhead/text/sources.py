@@ -1,4 +1,4 @@
-"""Sources: the files that the user's arguments name, read as bytes, repeatedly, and decompressed if necessary."""
+"""Sources: the files named by the user's arguments, readable repeatedly and decompressed if necessary."""
 
 import glob
 import gzip
@@ -24,7 +24,7 @@ MOST_GUESSED = 1000  # names searched for a suggestion
 # A file or pattern given explicitly may have any name.
 TEXT_SUFFIXES = frozenset({".txt", ".text", ".md", ".markdown", ".rst"})
 CONVERTED_SUFFIXES = frozenset({".html", ".htm", ".xhtml", ".epub", ".docx", ".pdf"})
-COLUMN_SUFFIXES = frozenset({".csv", ".tsv"})  # a file of columns, of which one is given as file.csv:column
+COLUMN_SUFFIXES = frozenset({".csv", ".tsv"})  # files with columns; file.csv:column selects one
 PACKED_SUFFIXES = frozenset({".gz", ".xz"})
 
 _GZIP = b"\x1f\x8b"
@@ -66,7 +66,7 @@ class Source:
 
 
 def find(arguments: Sequence[str | Path], stdin: BinaryIO | None = None) -> list[Source]:
-    """The files named by a file, a folder, a glob pattern such as books/*.txt, or "-" for `stdin`."""
+    """The files given as a file, a folder, a glob pattern such as books/*.txt, or "-" for `stdin`."""
     if not arguments:
         raise UserError("no text was given: name a file, a folder, a pattern such as 'books/*.txt', or -")
     sources = [source for argument in arguments for source in _find(argument, stdin)]
@@ -167,7 +167,7 @@ def _is_text(name: Path) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class _Spooled(Source):
-    """A temporary copy, deleted with the object that owns it."""
+    """A temporary copy, deleted together with this object."""
 
     def __post_init__(self) -> None:
         weakref.finalize(self, self.path.unlink, missing_ok=True)

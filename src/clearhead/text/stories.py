@@ -38,7 +38,7 @@ def _noun(role: str, nouns: Words, pronouns: dict[str, str]) -> Kind:
 
 
 # One kind is drawn from each family, and one word for each of its slots. Words that must agree share a kind.
-# Hero and friend differ in gender, so that "he" and "she" are never ambiguous.
+# Hero and friend differ in gender, so "he" and "she" are never ambiguous.
 FAMILIES: tuple[tuple[Kind, ...], ...] = (
     (
         {"girl": ("girl",), **_noun("hero", GIRLS, SHE), **_noun("friend", BOYS, HE)},
@@ -233,7 +233,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Pronoun:
-    """A pronoun, and the last mention (without article) of its antecedent before it."""
+    """A pronoun, and the last mention of its antecedent before it, without the article."""
 
     span: Span
     antecedent: Span
@@ -312,7 +312,7 @@ def _pieces(template: str) -> list[str | _Slot]:
 
 
 def choose(items: tuple[Item, ...], random: Random) -> Item:
-    """A random item, stable across Python versions: random() is guaranteed to be, choice() is not."""
+    """A random item, stable across Python versions: random() is guaranteed to be, but choice() is not."""
     return items[int(random.random() * len(items))]
 
 

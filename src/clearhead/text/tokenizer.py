@@ -26,7 +26,8 @@ class Tokenizer:
     def __init__(
         self, inner: tokenizers.Tokenizer, config: dict[str, object], ends: Iterable[int] = ()
     ) -> None:
-        # A file may ask for truncation or padding, and may parse "<|endoftext|>" in a text as the special token.
+        # A file may ask for truncation or padding, or for "<|endoftext|>" in a text to be parsed as the
+        # special token.
         inner.no_truncation()
         inner.no_padding()
         inner.encode_special_tokens = True
@@ -159,7 +160,7 @@ class Tokenizer:
 
     @cached_property
     def _reading_specials(self) -> tokenizers.Tokenizer:
-        """The same tokenizer, but one that parses special tokens in the text."""
+        """A copy of the tokenizer that parses special tokens in the text."""
         inner = tokenizers.Tokenizer.from_str(self._inner.to_str())
         inner.encode_special_tokens = False
         return inner
@@ -202,7 +203,7 @@ class Tokenizer:
         return str(self._inner.decode(list(ids), skip_special_tokens=True))
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """The text to display for each id, or "\\xe2" for a part of a character."""
+        """The text to display for each id; part of a character is shown as an escape such as "\\xe2"."""
         return [self._piece(i) for i in ids]
 
     def _piece(self, i: int) -> str:
@@ -214,7 +215,7 @@ class Tokenizer:
         return self._spell(token).decode(errors="backslashreplace")
 
     def spell(self, i: int) -> bytes:
-        """The bytes that an id adds to the text before it; they may end within a character."""
+        """The bytes that an id adds to the text before it; they can end within a character."""
         token = self._inner.id_to_token(i)
         return b"" if token is None or i in self._silent else self._spell(token)
 
@@ -253,7 +254,7 @@ class Tokenizer:
 
 @contextmanager
 def _panics() -> Iterator[None]:
-    """Turn the library's panics, such as on a pathological regular expression, into one-line errors.
+    """Turn the library's panics, such as those on a pathological regular expression, into one-line errors.
 
     Panics are not Exceptions.
     """

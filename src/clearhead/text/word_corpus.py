@@ -1,4 +1,4 @@
-"""The words of a text, and the text as word numbers, stored on disk so that it may exceed memory."""
+"""The words of a text, and the text as word numbers, stored on disk so that it can exceed memory."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class _Tally:
         return ids
 
     def _forget(self) -> None:
-        """Drop the rarest words, as word2vec does: one that appears again later gets a new number and count."""
+        """Drop the rarest words, as word2vec does: a word that appears again gets a new number and count."""
         self._floor += 1
         rare = [word for word, i in self.known.items() if i and self.counts[i] <= self._floor]
         for word in rare:

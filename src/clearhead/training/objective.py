@@ -69,7 +69,7 @@ def predict(network: Network, window: Batch, device: torch.device) -> Tensor:
 
 
 def _own_windows(windows: Iterable[Batch], group: ProcessGroup) -> Iterator[tuple[Batch, bool]]:
-    """Each rank takes every `world_size`-th window; the second item says whether it counts.
+    """Each rank takes every `world_size`-th window; the second item tells whether it counts.
 
     Sharded ranks must all run the network the same number of times, so at the end, ranks without a window repeat
     the last one.

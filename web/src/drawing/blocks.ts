@@ -13,7 +13,7 @@ export interface Update {
   feedforward: number;
 }
 
-/** `norms` has the norms of the block's input, attention output and feed-forward output by row. */
+/** `norms` has three rows: the norms of the block's input, attention output and feed-forward output. */
 export function updateAt(norms: Matrix, row: number): Update {
   const input = norms.at(0, row);
   return { attention: norms.at(1, row) / input, feedforward: norms.at(2, row) / input };

@@ -17,7 +17,7 @@ interface ResponseHead {
   headers: Record<string, string>;
 }
 
-const WAITING_DELAY = 3000; // milliseconds without a response before the page says that it is waiting
+const WAITING_DELAY = 3000; // milliseconds without a response before the page shows that it is waiting
 
 export class KernelConnection {
   // Several views of one widget receive the same messages: the prefix tells their requests apart.

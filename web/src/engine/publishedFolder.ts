@@ -63,7 +63,7 @@ export class PublishedFolder implements OfflineSource {
     return this.#loadedText(input)?.nextWords() ?? [];
   }
 
-  /** Every text was saved with the same parts, so any loaded one can tell. */
+  /** Every text was saved with the same parts, so any loaded text can answer. */
   canShow(place: { block: number; head: number; part: PartName }): boolean {
     return this.#anyText?.canShow(place) ?? true;
   }

@@ -15,7 +15,7 @@ export interface SavedContents {
   flow: boolean;
   heads: [number, number][];
   blocks: number[];
-  ends: boolean; // whether embedding and final norm are saved
+  ends: boolean; // whether the embedding and the final norm are saved
   edits: number; // how many edits were made in Python
   tokens: number[]; // ids of the next tokens that can be explained
   lens: string[][]; // the most likely token in the logit lens, by block and position

@@ -38,7 +38,7 @@ export async function fetchTrace(
     return await request(input, 0);
   } catch (error) {
     if (!(error instanceof ApiError) || error.code !== "context_length_exceeded") throw error;
-    return requestWindow(); // special tokens before the text exceeded the window
+    return requestWindow(); // the special tokens made the text exceed the window
   }
 }
 

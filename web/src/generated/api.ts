@@ -907,7 +907,7 @@ export interface components {
             min_p?: number | null;
             /**
              * Repetition Penalty
-             * @description Above 1, make tokens that occur in the prompt or the text so far less probable.
+             * @description Above 1, lower the probability of tokens that occur in the prompt or the text so far.
              * @default 1
              */
             repetition_penalty?: number;
@@ -1136,7 +1136,7 @@ export interface components {
             min_p?: number | null;
             /**
              * Repetition Penalty
-             * @description Above 1, make tokens that occur in the prompt or the text so far less probable.
+             * @description Above 1, lower the probability of tokens that occur in the prompt or the text so far.
              * @default 1
              */
             repetition_penalty?: number;
@@ -2250,7 +2250,7 @@ export interface components {
             tokens: number;
             /**
              * Minutes
-             * @description Of a run limited by time, with those by which it was extended.
+             * @description For a run limited by time, including the minutes it was extended by.
              */
             minutes: number | null;
             /**

@@ -52,7 +52,7 @@ export function cellTitle(
   return part === WEIGHED && query !== undefined ? `${of} ${words.cell.attending(token(query))}` : of;
 }
 
-/** For each of the opened numbers, its block if that is another one than before; null otherwise. */
+/** For each of the opened numbers, its block if it differs from that of the number before; null otherwise. */
 export function changedBlocks(start: number, cells: readonly { name: string }[]): (number | null)[] {
   let current: number | null = start;
   return cells.map(({ name }) => {

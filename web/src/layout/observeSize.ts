@@ -7,7 +7,7 @@ export function observeSize(onsize: (width: number, height: number) => void): At
     let frame = 0;
     const observer = new ResizeObserver(() => {
       cancelAnimationFrame(frame);
-      // In the next frame: resizing what is observed at once is reported as an error.
+      // Wait for the next frame: resizing an observed element at once is reported as an error.
       frame = requestAnimationFrame(() => onsize(element.clientWidth, element.clientHeight));
     });
     observer.observe(element);

@@ -63,7 +63,7 @@ export function sourceName({ derivation }: Scene, i: number): string {
   return derivation.inputs[i]!.name;
 }
 
-/** A row of a site, laid out in a rectangle. If it lacks these columns, its first ones. */
+/** A row of a site, laid out in a rectangle. Uses its first columns if it lacks the given ones. */
 export function strip(
   scene: Scene,
   site: string,

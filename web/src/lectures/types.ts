@@ -9,7 +9,7 @@ export type Target = Partial<Omit<PageLocation, "sampling" | "edits">> & { view:
 
 export interface Stop<Inputs extends object = object> {
   id: string; // such as 001.4: the lecture and the number of the stop
-  inputs: Inputs; // what the reader can change in the figure, as it is at first
+  inputs: Inputs; // the initial values of what the reader can change in the figure
   shares?: string; // stops with the same name here share their inputs
   question: Question;
   link?: {

@@ -108,7 +108,7 @@ export const en = {
     example: (second: string, one: string) => `${one} / ${second}`,
     exampleSays: (one: string, second: string) => `Sets both texts: “${one}” and “${second}”`,
     begin: (examples: boolean) =>
-      `Nothing is compared yet. Type another text above${examples ? ", choose another model, or click one of the examples beside it" : " or choose another model"}: you then see which numbers differ, and by how much.`,
+      `Nothing is compared yet. Type another text above${examples ? ", choose another model, or click one of the examples" : " or choose another model"}: you then see which numbers differ, and by how much.`,
     next: (which: number): string =>
       which === 0 ? "Predictions for this text" : "Predictions for the other text",
     where: "Largest differences",
@@ -558,7 +558,7 @@ export const en = {
     },
     mask: {
       name: "mask",
-      description: "A token may not attend to the tokens that come after it, so their scores are set to −∞.",
+      description: "A token cannot attend to the tokens that come after it, so their scores are set to −∞.",
     },
     softmax: {
       name: "softmax",
@@ -705,7 +705,7 @@ export const en = {
     weights: "attention",
     strips: "color strip under a column: negative → positive",
     barsSay:
-      "How much each block added to each token’s vector, relative to the vector’s length: half a cell if both are equally long. Above the bars: the token that the logit lens reads after each block.",
+      "How much each block added to each token's vector, relative to the vector's length: half a cell means the same length. Above the bars: the token that the logit lens reads after each block.",
     own: "Each column has its own color scale, set by its largest numbers.",
   },
   walk: {

@@ -79,7 +79,7 @@ export function tokenLabel(token: string): string {
     : trimmed;
 }
 
-/** Explains a token that is only part of a character, such as \\xc3; undefined for other tokens. */
+/** Explains a token that is only part of a character, such as \xc3; undefined for other tokens. */
 export function byteHint(words: { byteToken: (token: string) => string }, token: string): string | undefined {
   return /\\x[0-9a-f]{2}/.test(token) ? words.byteToken(token) : undefined;
 }

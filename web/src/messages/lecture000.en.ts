@@ -6,9 +6,9 @@ export const STOPS_000: Record<string, StopProse> = {
   "000.1": {
     idea: "Word2vec and its relatives store one vector per word in a table, whatever the sentence: a static embedding. But what “it” means depends on the sentence. A transformer starts from such a table and then turns each token's vector into a contextual one, block by block.",
     notice:
-      "In the table, “it” has one vector (cosine 1), after the blocks two. Click tired / wide: “it” stays equal, because the adjective comes after it. Then choose the full stop: it differs.",
+      "“it” has one vector in the table (cosine 1) and two after the blocks. Click tired / wide: “it” is identical, because the adjective comes after it. Then choose the period: it differs.",
     notes:
-      "Ask what “it” means in a table: one vector for every use of the word. The lecture pictures attention at “it”; in a causal model, “it” cannot see the adjective, so the difference appears at the adjective and after it. In the first pair, part of the difference comes from the position, because “it” is not at the same one in both sentences.",
+      "Ask what “it” means in a table: one vector for every use of the word. The lecture pictures attention at “it”; in a causal model, “it” cannot see the adjective, so the difference appears at the adjective and after it. In the first pair, part of the difference comes from the position of “it”, which differs between the sentences.",
   },
   "000.2": {
     idea: "Attention builds a token's contextual vector by integrating information from the tokens up to it, some more than others. The output is a weighted sum of vectors from the layer below: $a_i = \\sum_{j \\le i} \\alpha_{ij}\\, v_j$, and the weights $\\alpha_{ij}$ of a token add up to 1.",
@@ -39,7 +39,7 @@ export const STOPS_000: Record<string, StopProse> = {
       "The argument is from the Transformer paper (Vaswani et al. 2017): components with mean 0 and variance 1 give dot products with variance $d_k$. Draw again a few times, so that the class sees what is chance. The division is a practical change for training; a trained model could have learned shorter keys.",
   },
   "000.6": {
-    idea: "Everything a head does for the third token, in order: project each $x_j$ into query, key and value, compare $q_3$ with the keys of $x_1$, $x_2$ and $x_3$, divide by $\\sqrt{d_k}$, softmax, weigh each value, sum, and hand on the output $a_3$, here through $W^O$.",
+    idea: "Everything a head does for the third token, in order: project each $x_j$ into query, key and value, compare $q_3$ with the keys of $x_1$, $x_2$ and $x_3$, divide by $\\sqrt{d_k}$, softmax, weigh each value, sum, and pass on the output $a_3$, here through $W^O$.",
     notice:
       "Go through the seven steps from left to right: each adds one column or line, computed from those before it. The numbers are those of the model and of the text at the top of the page.",
     notes:
@@ -60,11 +60,11 @@ export const STOPS_000: Record<string, StopProse> = {
       "The head has identity matrices here and both biases are zero, so that everything can be checked by hand. Multiply $x$ by 10: $\\hat{x}$ does not change, while $t^3$ does. Then show the same six lines in the model; a model with RMSNorm leaves out the mean.",
   },
   "000.9": {
-    idea: "A transformer is a stack of such blocks. Each takes one vector of width $d$ per token and returns one of the same width, so that the output of block 1 can be the input of block 2. The numbers change, the shape never does.",
+    idea: "A transformer is a stack of such blocks. Each takes one vector of width $d$ per token and returns one of the same width, so the output of block 1 can be the input of block 2. The numbers change; the shape never does.",
     notice:
       "Read from bottom to top: the same width at every level. A block adds to its input: some change the vector a lot (a cosine well below 1), others only a little. Choose another token: it has its own column of vectors.",
     notes:
-      "Ask why queries can be narrower but a block's output cannot: it is added to its input. Pages and libraries often count blocks from 0, as this one does. The link opens the logit lens, which reads a prediction off every level, and can do so only because all levels have the same width.",
+      "Ask why queries can be narrower but a block's output cannot: it is added to its input. Libraries often count blocks from 0, as does this page. The link opens the logit lens, which reads a prediction off every level, and can do so only because all levels have the same width.",
   },
   "000.10": {
     idea: "Norms and feed-forward networks work on one token's stream. Only attention reads from others: a head moves information from their streams into the current one (Elhage et al. 2021). Two heads make an induction circuit: the first notes for each token what came before it; the second finds where the current token occurred before and copies what followed.",

@@ -8,7 +8,7 @@ export const STOPS_001: Record<string, StopProse> = {
     notice:
       "The bigram accepts “the chicken was wide”: at “was”, it has forgotten the chicken. Given the whole past, the probability is 0.",
     notes:
-      "Read the table from top to bottom and let the class predict each number. Then switch from the bigram to the whole past and ask what changed in the row of the last token. The whole past is counted here too; RNNs and transformers estimate it, so that they also have an answer for pasts they have never seen.",
+      "Read the table from top to bottom and let the class predict each number. Then switch from the bigram to the whole past and ask what changed in the row of the last token. The whole past is counted here too; RNNs and transformers estimate it, so they also have an answer for pasts they have never seen.",
   },
   "001.2": {
     idea: "A recurrent layer and a transformer layer have the same interface: $(e_1', e_2', e_3') = \\text{RNN}(e_1, e_2, e_3)$ or $\\text{Transformer}(e_1, e_2, e_3)$. One vector goes in for each token, and one comes out that also depends on the tokens before it. The RNN passes a state along; attention mixes the vectors directly.",

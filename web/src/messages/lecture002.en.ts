@@ -19,16 +19,16 @@ export const STOPS_002: Record<string, StopProse> = {
       "The first row is (the, quick) and (the, brown), as in the lecture. The vectors have 8 numbers and are trained with a softmax over all words; word2vec replaces that sum with a few negative samples, because its vocabulary is large. Nobody told the model what an animal is: similar surroundings were enough. Real static vectors are under Word vectors.",
   },
   "002.3": {
-    idea: "Given a sequence of words, which word is most likely to follow? Every earlier word may play a role, but not all to the same degree, and a word is never influenced by words that come after it: language has a temporal dimension. Here each earlier word $w$ votes on its own, whatever the order: a candidate that ends $n$ lines scores $n \\prod_w (n_w + 1)/(n + 2)$ if $n_w$ of them contain $w$. The number of a word tells how much the probability would fall without it.",
+    idea: "Given a sequence of words, which word is most likely to follow? Every earlier word may play a role, but not all to the same degree, and a word is never influenced by words that come after it: language has a temporal dimension. Here each earlier word $w$ votes on its own, whatever the order: a candidate that ends $n$ lines scores $n \\prod_w (n_w + 1)/(n + 2)$ if $n_w$ of them contain $w$. Each word's number tells how much the probability would fall without it.",
     notice:
       "Click words in Damian's sentence to leave them out: without one of them, “her” turns into “him”. Each “his” pulls the other way. Read only part of the sentence, and the prediction changes as the deciding word arrives.",
     notes:
       "The model is naive Bayes: each word votes on its own, regardless of its position. That is enough to see that words carry different weights, and such weights are what attention computes. It also shows what is missing: the votes are fixed and know nothing of one another. Open the sentence in Attribution to ask a trained transformer the same question.",
   },
   "002.4": {
-    idea: "Predict the next word, append it, and continue: so does GPT, a generative pre-trained transformer, which is a multi-layer network that relies on parallel multi-head attention. The model sees only the last words, as many as its context length: with 8, $w_1 \\dots w_8 \\to w_9$, then $w_2 \\dots w_9 \\to w_{10}$. The window slides, and past words predict future ones.",
+    idea: "Predict the next word, append it, and continue: GPT does this. It is a generative pre-trained transformer, a multi-layer network that relies on parallel multi-head attention. The model sees only the last words, as many as its context length: with 8, $w_1 \\dots w_8 \\to w_9$, then $w_2 \\dots w_9 \\to w_{10}$. The window slides, and past words predict future ones.",
     notice:
-      "With a context of 8, the generated text follows the story. Shorten the context to 2 and generate 20 words: after “lazy dog” it can no longer tell where in the story it is, and it goes in circles.",
+      "With a context of 8, the generated text follows the story. Shorten the context to 2 and generate 20 words: after “lazy dog” the model cannot tell where in the story it is, and goes in circles.",
     notes:
       "The next word here is the most frequent one after the longest part of the window that occurs in the story. A transformer needs no exact match, but its window works the same way: what has left it has no direct influence. The lab generates through a window with a trained model.",
   },
@@ -58,7 +58,7 @@ export const STOPS_002: Record<string, StopProse> = {
     notice:
       "In the lecture, $V$ is $8 \\times 8$ while $Q$ and $K$ are $8 \\times 32$. Change $d_v$: $P$ does not change, and the output is as wide as the values. Only queries and keys must have the same width.",
     notes:
-      "Start with row 1: $a_1 = v_1$, since the first word sees only itself. Then row 2, as in the lecture, and row 8, a mixture of all values. The zeros above the diagonal of $P$ are what keeps the future out of the sum. A full model then multiplies by $W^O$ and adds the result to the residual stream.",
+      "Start with row 1: $a_1 = v_1$, since the first word sees only itself. Then row 2, as in the lecture, and row 8, a mixture of all values. The zeros above the diagonal of $P$ keep the future out of the sum. A full model then multiplies by $W^O$ and adds the result to the residual stream.",
   },
   "002.9": {
     idea: "The same head can be written as loops: for each word, for each word up to it, project, compare, weigh, sum. Or as five matrix products: three projections, $Q K^\\top$ and $P V$. The numbers are equal; the time is not.",

@@ -48,7 +48,7 @@ export const lectures = {
   keys: "→ next part · ← back · n notes · Esc leave",
   notes: "Speaker notes",
   figure: "Figure",
-  needsText: "This figure shows the text at the top of the page, which is empty. Type one there.",
+  needsText: "This figure needs a text. Type one at the top of the page.",
   notice: "What to notice",
   question: "Question",
   answer: "Your answer",
@@ -88,7 +88,7 @@ export const lectures = {
     more: (count: number) => `… ${count} more`,
     wholeText: "the whole text",
     estimated:
-      "RNNs and transformers estimate these probabilities from the whole past, and hardly ever say 0.",
+      "RNNs and transformers estimate these probabilities from the whole past and hardly ever give 0.",
     start: "start",
     vectors: "input",
     rnn: "RNN",

@@ -3,7 +3,7 @@
 const NUMBER = /^[+-]?(\d{1,20}(\.\d{0,20})?|\.\d{1,20})$/;
 const GROUPED = /^[+-]?\d{1,3}([.,]\d{3})+$/; // such as 2,048
 
-/** What a typed text may mean: a number with a decimal point or comma, a fraction such as 3/8, a percentage, or an
+/** What a typed text can mean: a number with a decimal point or comma, a fraction such as 3/8, a percentage, or an
  * integer in groups of three digits. Empty for anything else. */
 export function parseAnswer(text: string): number[] {
   const typed = text.replaceAll("−", "-").replaceAll(/\s/g, "");

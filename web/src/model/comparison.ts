@@ -65,7 +65,7 @@ export interface Distance {
   distance: number;
 }
 
-/** Lists sites that share a name only once, since they hold the same numbers. The first one keeps its place. */
+/** Keeps only the first of the sites that share a name, because they hold the same numbers. */
 export function listOnce(distances: Distance[], nameOf: (site: string) => string): Distance[] {
   const names = new Set<string>();
   return distances.filter(({ site }) => {

@@ -47,7 +47,7 @@ export interface EightWords {
   d_v: number;
 }
 
-/** The head on these words. The value matrix of width d_v is the first columns of a wider one. */
+/** The head on these words. The value matrix consists of the first d_v columns of a wider one. */
 export function runEightWords({ sentence, causal, divided, d_v }: EightWords): TinySteps {
   return runTinyHead({
     x: embedWords(sentence).words.map(featuresOf),

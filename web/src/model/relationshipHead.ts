@@ -34,7 +34,7 @@ export type Relationship = keyof typeof RELATIONSHIPS;
 
 const KINDS_IN_ORDER = KINDS_OF_WORDS.map(([, kind]) => kind);
 
-/** The weights of the causal head on words, the eight ones if no others are given. A word's features are a one-hot
+/** The weights of the causal head on words, by default the eight words. A word's features are a one-hot
  * vector of its kind. */
 export function relate(W_Q: Rows, kinds: readonly Kind[] = KINDS_IN_ORDER): Rows {
   const identity = KINDS.map(oneHot);

@@ -75,7 +75,8 @@ export function addGradient(
 
 const noisy = (digit: number, random: () => number) => digit + NOISE * (2 * random() - 1);
 
-/** A network after this many training steps. Half of the sequences are all 0s, the others have a 1 in their first half. */
+/** A network after this many training steps. Half of the sequences are all 0s; the others have a 1 in their
+ * first half. */
 export function trainRnn(seed: number, steps: number): TinyRnn {
   const rnn = makeRnn(seed);
   const random = makeRandom(seed + 1000);
@@ -107,7 +108,7 @@ export function probeSequences(count: number, zeros: number, seed: number): numb
   );
 }
 
-/** What attention hands on at each position: the softmax of boosted digits, times the digits. */
+/** What attention passes on at each position: the softmax of boosted digits, times the digits. */
 export function attendedTo(digits: readonly number[], boost: number): Float64Array[] {
   let [sum, weighted] = [0, 0];
   return digits.map((digit) => {

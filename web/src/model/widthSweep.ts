@@ -59,7 +59,7 @@ export function trainWidth(width: number, { sentences, seed }: SweepSettings): S
   };
 }
 
-/** The widths with the lowest held-out loss, rounded to so many decimals. */
+/** The widths whose held-out loss is lowest when rounded to this many decimals. */
 export function bestWidths(points: readonly SweepPoint[], decimals: number): number[] {
   const best = Math.min(...points.map(({ heldOut }) => heldOut)).toFixed(decimals);
   return points.filter(({ heldOut }) => heldOut.toFixed(decimals) === best).map(({ width }) => width);

@@ -1,4 +1,4 @@
-/** Words of a text and the tokens that they are made of. */
+/** The words of a text and the tokens that they consist of. */
 
 const MIN_TOKENS = 4; // a word of fewer tokens is not reported as split
 const MAX_CHARACTERS = 1.6; // per token, on average

@@ -62,7 +62,7 @@ export function runAttention(x: Rows): Rows {
   return runTinyHead({ x, ...W, divided: false, causal: true }).mixed;
 }
 
-/** The numbers of the rows that differ. */
+/** The indices of the rows that differ. */
 export function changedRows(before: Rows, after: Rows): number[] {
   const differs = (row: number[], i: number) =>
     row.some((value, j) => Math.abs(value - before[i]![j]!) > 1e-12);
@@ -102,7 +102,7 @@ export function runOrdered(x: Rows, causal: boolean, positions: boolean): { weig
 
 const MAX_DENOMINATOR = 99;
 
-/** A fraction such as "1/6", or null for a whole number or if none with a small denominator is equal. */
+/** A fraction such as "1/6"; null if the value is whole or equals no fraction with a small denominator. */
 export function asFraction(value: number): string | null {
   for (let denominator = 1; denominator <= MAX_DENOMINATOR; denominator++) {
     const numerator = Math.round(value * denominator);

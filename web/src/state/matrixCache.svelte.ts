@@ -67,8 +67,8 @@ export class MatrixCache {
     await this.#read(fresh);
   }
 
-  /** Requests areas that views may read next, in place of the last ones requested so. The cache is not busy meanwhile,
-   * and nothing that is rendered changes, until they are prefetched. */
+  /** Requests areas that views may read next, replacing the last ones requested this way. Meanwhile the cache
+   * is not busy, and nothing that is rendered changes until they are prefetched. */
   readAhead(areas: Area[]): void {
     const fresh = areas.filter((area) => !this.#requested.has(areaKey(area)));
     const keys = (this.#readingAhead = fresh.map(areaKey));

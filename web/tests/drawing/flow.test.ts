@@ -89,7 +89,7 @@ test("names every column but the last beside the diagonal if there is room", () 
       return method === "text" && (style as { anchor?: string; size: number }).anchor !== "end";
     });
   expect(named(12).length).toBe(12 + 11); // row numbers and names
-  expect(named(38).length).toBeGreaterThan(38 + 30); // where the triangle is too narrow, there are none
+  expect(named(38).length).toBeGreaterThan(38 + 30); // no names where the triangle is too narrow
   expect(named(38, 430).length).toBe(38);
 });
 

@@ -15,7 +15,7 @@ test("rescales the other weights so that all sum to 1", () => {
   expect(row[0]).toBe(0.2);
   expect(row[1]).toBeCloseTo(0.4);
   expect(row[3]).toBe(0);
-  expect(setWeight([1, 0, 0], 0, 0.4).reduce((sum, each) => sum + each)).toBeCloseTo(0.4); // there are no other weights
+  expect(setWeight([1, 0, 0], 0, 0.4).reduce((sum, each) => sum + each)).toBeCloseTo(0.4); // all other weights are 0
 });
 
 test("describes what an edit does", () => {

@@ -44,7 +44,7 @@ test("finds the dominant kind of a head", () => {
   // The induction score of 0.7 is less than twice the chance level.
   expect(dominantKind(SCORES, { block: 1, head: 0 })?.kind).toBe("previous");
   expect(dominantKind({ ...SCORES, kinds: {} }, { block: 1, head: 0 })).toBeNull();
-  // Even heads that show another pattern more strongly.
+  // Includes heads that show another pattern more strongly.
   expect(names(filterHeads(HEADS, "first", SCORES))).toEqual(["0.0", "0.1", "1.0", "1.1"]);
   expect(filterHeads(HEADS, "induction", SCORES)).toEqual([]);
   expect(filterHeads(HEADS, "antecedent", SCORES)).toEqual([]);

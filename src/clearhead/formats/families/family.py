@@ -35,8 +35,10 @@ class Family:
 def renaming(
     ends: dict[str, str], block: dict[str, str]
 ) -> tuple[Callable[[Tensors, Config], Named], Callable[[Tensors, Config], Named]]:
-    """`write_tensors` and `read_tensors` for a family that only renames tensors. Maps our names to
-    theirs; {i} is the block."""
+    """`write_tensors` and `read_tensors` for a family that only renames tensors.
+
+    The arguments map our names to theirs; {i} is the index of the block.
+    """
 
     def names(config: Config) -> dict[str, str]:
         inside = {

@@ -137,7 +137,7 @@ def read_tensors(tensors: Tensors, config: Config) -> Named:
 
 
 def _names(config: Config) -> dict[str, str]:
-    """Our names to theirs, except for q, k and v."""
+    """Map our names to theirs, except for q, k and v."""
     inside = {
         f"blocks.{i}.{ours}": f"gpt_neox.layers.{i}.{theirs}"
         for i in range(config.n_block)

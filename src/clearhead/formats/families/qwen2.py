@@ -1,4 +1,4 @@
-"""Qwen2 (and 2.5): a Llama with biases on queries, keys and values, whose later blocks may be local."""
+"""Qwen2 (and 2.5): a Llama with biases on queries, keys and values, whose later blocks can be local."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from typing import Any
 from clearhead.errors import UserError
 
 KEYS = ("tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id")  # for eos_token_id, see tokenizer.py
-# Files omit these keys for tokens with these names, by which llama.cpp recognizes them as well.
+# Files may omit these keys for tokens with these names, which llama.cpp recognizes, too.
 NAMES = ("<|endoftext|>", "<|end_of_text|>", "<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<end_of_turn>")
 
 
@@ -33,6 +33,6 @@ def write_ends(end_ids: Sequence[int], added: Mapping[str, int]) -> dict[str, in
     if len(set(ends) - known) > len(KEYS):
         raise UserError(
             f"this tokenizer cannot be written to a GGUF file: it has {len(end_ids)} tokens that end a text, "
-            f"and GGUF has keys for {len(KEYS) + 1}"
+            f"but GGUF has keys for only {len(KEYS) + 1}"
         )
     return dict(zip(KEYS, ends, strict=False))

@@ -36,8 +36,8 @@ ROLES = {
 LLAMA_ROLES = {"unknown_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
 
 SPACE = "▁"
-# Limits, so that a file cannot exhaust memory or time. The largest published vocabulary has 262,208 tokens of about 1.7
-# million characters.
+# Limits, so that a file cannot exhaust memory or time. The largest published vocabulary has 262,208 tokens
+# with about 1.7 million characters in total.
 MOST_TOKENS = 2**18 + 2**16
 MOST_ADDED = 2**15
 LONGEST_PIECE = 256

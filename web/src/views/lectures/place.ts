@@ -16,7 +16,7 @@ export function rowOf(page: Page, row: number): number {
   return row < 0 ? page.row : Math.min(row, page.length - 1);
 }
 
-/** At most `most` of the numbers from 0 to `count` - 1, evenly spread, with the first and the last. */
+/** At most `most` of the numbers from 0 to `count` - 1, evenly spread, including the first and the last. */
 export function spread(count: number, most: number): number[] {
   const size = Math.min(count, most);
   return Array.from({ length: size }, (_, i) => Math.round((i * (count - 1)) / Math.max(1, size - 1)));

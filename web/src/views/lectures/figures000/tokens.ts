@@ -3,7 +3,7 @@
 import type { RoleKind } from "../../../lectures/lecture000";
 
 const MAX_TOKENS = 14;
-const [NARROWEST, WIDEST] = [2.8, 6]; // columns, in em: room for a percentage; for a long token
+const [NARROWEST, WIDEST] = [2.8, 6]; // column widths in em: room for a percentage and for a long token
 
 /** The width of a token's column, in em. */
 export function columnWidth(label: string): number {
