@@ -235,6 +235,15 @@ def test_eval_metrics_are_exact(clearhead, model_folder, model, tmp_path):
     assert figures["bits_per_byte"] == evaluation.bits_per_byte
 
 
+def test_eval_reports_empty_files(clearhead, model_folder, tmp_path):
+    for name, text in {"a": "The fox ran.", "b": "", "c": ""}.items():
+        (tmp_path / f"{name}.txt").write_text(text)
+    alone = clearhead("eval", model_folder, "a.txt", "--json")
+    result = clearhead("eval", model_folder, "a.txt", "b.txt", "c.txt", "--json")
+    assert (result.code, result.out) == (0, alone.out)
+    assert result.err == "clearhead: skipped b.txt and 1 more: empty\n"
+
+
 def test_eval_prints_a_readable_summary(clearhead, model_folder, model, story_file):
     evaluation = model.evaluate(list(documents([story_file])))
     lines = clearhead("eval", model_folder, story_file).out.splitlines()

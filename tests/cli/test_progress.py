@@ -9,8 +9,8 @@ from rich.console import Console
 
 from clearhead.cli import progress as shown
 from clearhead.cli.train import _suggest_use
+from clearhead.runs.progress import Progress
 from clearhead.runs.progress_line import describe_progress
-from clearhead.runs.run import Progress
 from clearhead.training.trainer import StepRecord
 
 

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from clearhead.errors import UserError
-from clearhead.runs.plan import MOST_EPOCHS, Plan, choose_tokenizer, make_plan
+from clearhead.runs.plan import Plan, choose_tokenizer, make_plan
+from clearhead.runs.recipes import MOST_EPOCHS
 from clearhead.runs.request import TrainingRequest
 from clearhead.text.tokens import Tokens
 

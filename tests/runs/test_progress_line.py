@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from clearhead.runs import progress_line
+from clearhead.runs.progress import Progress
 from clearhead.runs.progress_line import (
     NotebookDisplay,
     ProgressLine,
@@ -14,7 +15,6 @@ from clearhead.runs.progress_line import (
     describe_progress,
     find_display,
 )
-from clearhead.runs.run import Progress
 from clearhead.training.trainer import StepRecord
 from tests.runs.recording_display import RecordingDisplay
 

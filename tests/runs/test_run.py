@@ -8,8 +8,9 @@ import torch
 
 from clearhead.errors import UserError
 from clearhead.language_model import load
+from clearhead.runs.progress import ExponentialAverage
 from clearhead.runs.request import TrainingRequest
-from clearhead.runs.run import ExponentialAverage, Run, with_time
+from clearhead.runs.run import Run, with_time
 from clearhead.text.corpus import Document, documents
 
 SMALL = TrainingRequest(

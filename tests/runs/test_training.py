@@ -61,7 +61,7 @@ def test_warns_when_the_loss_curve_cannot_be_drawn(story_file, tmp_path, monkeyp
 @pytest.mark.parametrize("kept", [True, False])
 def test_warns_about_overfitting_before_and_after(kept, short_file, story_text, tmp_path, monkeypatch):
     monkeypatch.setattr(
-        "clearhead.runs.plan.MAX_REGULARIZATION", (0.0, 0.1, 0.0)
+        "clearhead.runs.recipes.MAX_REGULARIZATION", (0.0, 0.1, 0.0)
     )  # regularization would prevent overfitting
     other = story_text[5000:6000]
     (tmp_path / "other.txt").write_text(other)

@@ -141,8 +141,11 @@ def test_missing_template_or_conversations_are_rejected(tmp_path):
     with pytest.raises(UserError, match="has no chat template"):
         tokenize_conversations(written(tmp_path / "talks.jsonl"), Tokenizer.train("byte", []))
     (tmp_path / "empty.jsonl").write_text("\n\n")
-    with pytest.raises(UserError, match="has no conversations"):
+    with pytest.raises(UserError, match="contains no conversations: add some, one per line"):
         tokenize_conversations(list(documents([tmp_path / "empty.jsonl"])), chat_tokenizer())
+    (tmp_path / "empty.json").write_text("[]")
+    with pytest.raises(UserError, match="contains no conversations: add some, as a JSON list"):
+        tokenize_conversations(list(documents([tmp_path / "empty.json"])), chat_tokenizer())
 
 
 def test_conversations_are_recognized_by_file_extension():

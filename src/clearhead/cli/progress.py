@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from clearhead.networks import LearnerConfig
     from clearhead.runs.counting import CountedText
     from clearhead.runs.preparation import PreparedText
+    from clearhead.runs.progress import Progress
     from clearhead.runs.reports import Reports
     from clearhead.runs.request import TrainingRequest
-    from clearhead.runs.run import Progress, Run
+    from clearhead.runs.run import Run
     from clearhead.training.recipe import Recipe
 
 Show = Callable[[str, bool], object]  # a line, and whether to print it even without a terminal

@@ -10,8 +10,10 @@ from typing import Any
 import torch
 
 from clearhead.networks import Learner
+from clearhead.runs.measure import Measure
 from clearhead.runs.pace import Schedule
-from clearhead.runs.plan import Measure, Plan, regularize
+from clearhead.runs.plan import Plan
+from clearhead.runs.recipes import regularize
 from clearhead.runs.request import TrainingRequest
 from clearhead.runs.start import measure_start, prepare
 from clearhead.text.tokens import Tokens
@@ -57,6 +59,7 @@ def extend_plan(
         if start is None:
             measure = Measure.take(alike, config, tokens, device, left)
             learning, reading = measure.seconds_per_token, measure.seconds_per_token_read
+            plan = replace(plan, threads=measure.threads)
         else:
             network = prepare(deepcopy(start), config, request.lora).to(device)
             _, learning, reading = measure_start(alike, network, context, tokens, left)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from clearhead.runs.run import ExponentialAverage
+from clearhead.runs.progress import ExponentialAverage
 from clearhead.runs.run_folder import METRICS, read_record
 
 RECENT = 10.0  # seconds over which the speed is measured

@@ -12,7 +12,7 @@ import numpy as np
 from clearhead.extras import is_installed
 from clearhead.files import write_text
 from clearhead.picture import Figure, make_canvas, name
-from clearhead.runs.run import ExponentialAverage
+from clearhead.runs.progress import ExponentialAverage
 from clearhead.runs.run_folder import read_metrics
 
 CURVE = "loss.svg"

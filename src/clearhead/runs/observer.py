@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from clearhead.runs.counting import CountedText
     from clearhead.runs.preparation import PreparedText
+    from clearhead.runs.progress import Progress
     from clearhead.runs.reports import Reports
-    from clearhead.runs.run import Progress, Run
+    from clearhead.runs.run import Run
 
 
 class Observer:

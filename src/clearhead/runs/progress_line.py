@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from clearhead.runs.run import Progress
+    from clearhead.runs.progress import Progress
 
 REFRESH = 0.1  # seconds between updates
 COLUMNS = 80  # of a line, if its display has no fixed width

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from clearhead.errors import UserError
 from clearhead.extras import require
 from clearhead.files import read_json, read_text, write_text
-from clearhead.runs.run import Progress
+from clearhead.runs.progress import Progress
 
 TENSORBOARD, WANDB = "tensorboard", "wandb"  # packages, and folders
 PATIENCE = 60.0  # seconds for W&B to upload the rest when the run ends

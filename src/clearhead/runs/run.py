@@ -6,7 +6,7 @@ import math
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,8 +28,10 @@ from clearhead.runs.preparation import (
     holds_targets,
     prepare_text,
 )
+from clearhead.runs.progress import ExponentialAverage, Progress
 from clearhead.runs.request import TrainingRequest
 from clearhead.runs.start import open_start, plan_start, prepare
+from clearhead.runs.threads import ThreadTrial, describe_load, thread_counts, using_threads
 from clearhead.runtime.device import free_memory, make_deterministic, pick_device
 from clearhead.runtime.process_group import ProcessGroup, full_tensor, local_shard
 from clearhead.text.batches import Batches, Blanks
@@ -38,7 +40,7 @@ from clearhead.text.evaluation_windows import windows_for_evaluation
 from clearhead.text.held_out import HeldOut
 from clearhead.text.tokenizer import Tokenizer
 from clearhead.training.objective import evaluate
-from clearhead.training.trainer import DIVERGED, StepRecord, Trainer
+from clearhead.training.trainer import DIVERGED, Trainer
 
 # In a timed run, the number of steps is recomputed from their measured duration: first after this fraction of
 # them, then each time the second fraction of the remaining steps is done.
@@ -47,49 +49,6 @@ LEAST_RISE = 0.02  # increase in the validation loss, in nats, worth a warning
 MOST_SKIPPED = 3  # consecutive non-finite steps before the run returns to an earlier state
 MOST_RETREATS = 3
 SPARED = 4  # a copy of all training tensors stays on the device if this many times its size is free
-
-
-@dataclass(frozen=True)
-class Progress:
-    """The state of a run after a step."""
-
-    record: StepRecord
-    steps: int  # total
-    loss: float  # smoothed
-    seconds_per_step: float  # smoothed
-    seconds: float  # since the start of the run
-    validation: float | None  # loss over the validation text, if measured at this step
-    sample: str | None = None  # sample generated at this step
-
-    @property
-    def tokens_per_second(self) -> float:
-        return self.record.tokens / self.record.step / self.seconds_per_step
-
-    def metrics(self) -> dict[str, int | float | None]:
-        """The metrics of the step, identical in identical runs. None stands for non-finite values."""
-        record = self.record
-        numbers: dict[str, int | float] = {
-            "loss": record.loss,
-            "gradient_norm": record.gradient_norm,
-            "learning_rate": record.learning_rate,
-            "tokens": record.tokens,
-        }
-        if self.validation is not None:
-            numbers["validation"] = self.validation
-        finite = {name: number if math.isfinite(number) else None for name, number in numbers.items()}
-        return {"step": record.step, **finite}
-
-
-class ExponentialAverage:
-    """A bias-corrected exponential average, over about the last twenty values."""
-
-    def __init__(self) -> None:
-        self.mean, self.count = 0.0, 0
-
-    def __call__(self, number: float) -> float:
-        self.count += 1
-        self.mean += (number - self.mean) / min(self.count, 20)
-        return self.mean
 
 
 class Run:
@@ -166,6 +125,7 @@ class Run:
         self.model = LanguageModel(network, self.tokenizer)
         self.trainer = Trainer(network, batches, self.plan.recipe, self.group, request.sharded)
         self.pace = Pace(self.plan.steps_per_validation)
+        self.threads = self._thread_trial()
         self.losses: list[float] = []  # validation losses, newest last
         self.losses_before = 0  # how many were measured before the run was extended
         self.validated_at = 0  # step of the newest one
@@ -175,6 +135,8 @@ class Run:
             self.notes.append(
                 "a .jsonl file is read as plain text: to train on conversations, fine-tune a model"
             )
+        if self.threads and (note := describe_load(self.threads.counts[0])):
+            self.notes.append(note)
         first, steps = self.plan.recipe.first_step, self.plan.recipe.steps
         self.replan_at = first + FIRST_REPLAN * (steps - first)  # steps done
         self.trained = 0.0  # seconds spent in steps
@@ -216,7 +178,22 @@ class Run:
         """Seconds since the start of the run."""
         return time.perf_counter() - self.start
 
+    def _thread_trial(self) -> ThreadTrial | None:
+        """Only for a timed run: with a given number of steps, the result must not depend on the machine's load."""
+        counts = thread_counts()
+        if self.device.type != "cpu" or not self.request.minutes or self.group.world_size > 1:
+            return None
+        planned = self.plan.threads
+        return ThreadTrial(planned if planned in counts else counts[0], counts)
+
     def __iter__(self) -> Iterator[Progress]:
+        if self.threads is None:
+            yield from self._train()
+            return
+        with using_threads(self.threads.count):
+            yield from self._train()
+
+    def _train(self) -> Iterator[Progress]:
         loss, pace = self.smoothed, ExponentialAverage()
         self.trainer.set_up()
         while self.trainer.step < self.trainer.recipe.steps:
@@ -225,8 +202,12 @@ class Run:
             record = self.trainer.take_step()
             self.model.network.eval()  # observers see no dropout, and consume none of its random numbers
             self.trained += record.seconds
+            if self.threads:
+                self.threads.note(record.seconds)
             if self.request.minutes and record.step >= self.replan_at:
                 self._set_steps(record.step)
+                if self.threads:
+                    self.threads.begin()
             validation = self.validate() if self._passes_mark(record.step) else None
             broke = record.skipped or (validation is not None and not math.isfinite(validation))
             self.skipped = self.skipped + 1 if broke else 0

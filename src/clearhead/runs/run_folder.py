@@ -44,8 +44,9 @@ from clearhead.runs.checkpoint import (
     save_shards,
 )
 from clearhead.runs.held_out import HELD_OUT, read_held_out, save_held_out
+from clearhead.runs.progress import Progress
 from clearhead.runs.request import TrainingRequest
-from clearhead.runs.run import Progress, Run
+from clearhead.runs.run import Run
 from clearhead.runs.staging import begin, drop, put_in_place, recover
 from clearhead.runtime.process_group import ProcessGroup
 from clearhead.text.held_out import HeldOut

@@ -14,9 +14,10 @@ from clearhead.errors import UserError
 from clearhead.language_model import LanguageModel
 from clearhead.runs.extension import complete_request
 from clearhead.runs.plan import Plan
+from clearhead.runs.progress import Progress
 from clearhead.runs.reports import Reports
 from clearhead.runs.request import TrainingRequest
-from clearhead.runs.run import Progress, Run, with_time
+from clearhead.runs.run import Run, with_time
 from clearhead.runs.run_folder import RunFolder, is_run, request_to_json
 from clearhead.runtime.process_group import ProcessGroup
 from clearhead.text.corpus import Document, measure

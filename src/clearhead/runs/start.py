@@ -20,7 +20,8 @@ from clearhead.model.block import Block
 from clearhead.model.config import Config
 from clearhead.networks import Learner, LearnerConfig, need_transformer
 from clearhead.runs.pace import Schedule
-from clearhead.runs.plan import DEFAULT_STEPS, FEW_STEPS, Plan, check_memory, may_be_half
+from clearhead.runs.plan import DEFAULT_STEPS, FEW_STEPS, Plan
+from clearhead.runs.recipes import check_memory, may_be_half
 from clearhead.runs.request import TrainingRequest
 from clearhead.runs.sizes import fitting_context
 from clearhead.text.batches import Batches

@@ -23,16 +23,16 @@ from clearhead.runs.counting import CountedText, count_text
 from clearhead.runs.listing import CALL
 from clearhead.runs.loss_curve import draw_losses
 from clearhead.runs.observer import Observer
+from clearhead.runs.progress import Progress
 from clearhead.runs.progress_line import ProgressLine, find_display
 from clearhead.runs.reports import Reports
 from clearhead.runs.request import TrainingRequest, TrainingSettings
-from clearhead.runs.run import Progress, Run, save_somewhere, with_time
+from clearhead.runs.run import Run, save_somewhere, with_time
 from clearhead.runs.run_folder import BEST, is_run, make_record
 from clearhead.runs.saved_run import SavedRun
 from clearhead.runtime.device import pick_device
 from clearhead.runtime.process_group import ProcessGroup
-from clearhead.text.corpus import Document, documents, without_empty
-from clearhead.text.sources import show
+from clearhead.text.corpus import Document, describe_skipped, documents, without_empty
 from clearhead.training.lora import merge
 
 PACKAGE = str(Path(__file__).parents[1])
@@ -104,8 +104,7 @@ def _read(texts: Callable[[], list[Document]], observer: Observer) -> list[Docum
     """The texts without empty files, which are reported."""
     kept, empty = without_empty(texts())
     if empty:
-        more = f" and {len(empty) - 1:,} more" if len(empty) > 1 else ""
-        observer.noted(f"skipped {show(empty[0])}{more}: empty")
+        observer.noted(describe_skipped(empty))
     return kept
 
 

@@ -124,7 +124,8 @@ def _read(document: Document, specials: Sequence[str]) -> Iterator[tuple[str, li
         except UserError as error:
             raise UserError(f"{where}: {error}") from None
     if empty:
-        raise UserError(f"{show(document.name)} has no conversations: give some, one per line")
+        how = "as a JSON list" if is_list else "one per line"
+        raise UserError(f"{show(document.name)} contains no conversations: add some, {how}")
 
 
 def _load(text: str) -> object:

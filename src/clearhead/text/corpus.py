@@ -71,6 +71,12 @@ def without_empty(documents: Sequence[Document]) -> tuple[list[Document], list[s
     return kept, [document.name for document, has_text in zip(documents, full, strict=True) if not has_text]
 
 
+def describe_skipped(empty: Sequence[str]) -> str:
+    """A message for the user about empty documents."""
+    more = f" and {len(empty) - 1:,} more" if len(empty) > 1 else ""
+    return f"skipped {show(empty[0])}{more}: empty"
+
+
 def measure(documents: Iterable[Document]) -> tuple[str, int]:
     """The sha256 of the documents' contents and boundaries, and their length in bytes of UTF-8.
 

@@ -1,0 +1,137 @@
+"""The recipe of a run: batch, optimizer, learning rates and regularization, chosen for the network and the text."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import torch
+
+from clearhead.classics.recurrent_cell import GATES
+from clearhead.errors import UserError
+from clearhead.model.config import Config
+from clearhead.networks import LearnerConfig
+from clearhead.runs.request import TrainingRequest
+from clearhead.runtime.device import has_fast_bfloat16, memory_of
+from clearhead.text.tokens import Tokens
+from clearhead.training.recipe import Recipe
+
+LEAST_BATCH, MOST_BATCH = 1024, 65536  # tokens
+
+# Maximum number of epochs, then dropout, weight decay and token noise. Measured at 32
+# epochs (see docs/experiments.md); the values for 8 to 16 are interpolated.
+REGULARIZATION = ((8, 0.0, 0.1, 0.0), (16, 0.1, 0.1, 0.02), (40, 0.2, 0.4, 0.05))
+MAX_REGULARIZATION = (0.3, 0.4, 0.1)
+MOST_EPOCHS = REGULARIZATION[-1][0]  # beyond this, no regularization helps for long, and the user is warned
+
+ADAMW_RATE = 0.006  # learning rate if AdamW trains the matrices too
+
+# The classic recipe is nanoGPT's: learning rate and beta2 of its small config (train_shakespeare_char.py) below
+# this size, and of train.py, which is for 124 million parameters, above.
+SMALL = 30_000_000
+CLASSIC_SMALL, CLASSIC_LARGE = (1e-3, 0.99), (6e-4, 0.95)
+CLASSIC_DROPOUT = 0.2  # if the text is repeated; otherwise none
+
+
+def choose_recipe(
+    request: TrainingRequest,
+    config: LearnerConfig,
+    steps: int,
+    rows: int,
+    bfloat16: bool,
+    device: torch.device,
+) -> Recipe:
+    """The recipe for so many steps of so many windows, before regularization."""
+    recipe = Recipe(
+        steps=steps,
+        batch_size=rows,
+        accumulation=request.accumulation,
+        name=request.recipe,
+        optimizer=request.optimizer or ("adamw" if request.recipe == "classic" else "muon"),
+        warmup=min(20, max(1, steps // 10)),
+        bfloat16=bfloat16,
+        seed=request.seed,
+    )
+    if request.recipe == "classic":
+        rate, beta2 = CLASSIC_SMALL if config.n_parameter < SMALL else CLASSIC_LARGE
+        return replace(
+            recipe,
+            learning_rate=request.learning_rate or rate,
+            beta2=beta2,
+            decay_embeddings=True,
+            warmup=min(100, max(1, steps // 20)),
+            schedule="cosine",
+            final_lr_scale=0.1,
+        )
+    if recipe.optimizer == "muon":
+        recipe = replace(recipe, matrix_rate=request.learning_rate or recipe.matrix_rate)
+        share = 1.0 if config.tied else (64 / config.d_model) ** 0.5
+        # These values were best for transformers trained for minutes on a CPU (see docs/experiments.md);
+        # they were not tried on a GPU or with recurrent networks.
+        if isinstance(config, Config) and device.type == "cpu":
+            share = 1.0 if config.tied else 2 * min(1.0, 64 / config.d_model)
+            recipe = replace(recipe, momentum=0.9, normalize_rows=True)
+        return replace(recipe, learning_rate=share * recipe.learning_rate)
+    return replace(recipe, learning_rate=request.learning_rate or ADAMW_RATE)
+
+
+def may_be_half(config: LearnerConfig, device: torch.device) -> bool:
+    """Whether bfloat16 may be used. A recurrent state, which passes through every token, must not be rounded."""
+    return isinstance(config, Config) and has_fast_bfloat16(device)
+
+
+def choose_rows(config: LearnerConfig, batch_tokens: float) -> int:
+    """The number of windows per step: a power of two that gives about this many tokens, within bounds."""
+    return max(1, 2 ** round(np.log2(np.clip(batch_tokens, LEAST_BATCH, MOST_BATCH) / config.n_context)))
+
+
+def count_epochs(context: int, recipe: Recipe, n_tokens: int) -> float:
+    return recipe.steps * recipe.batch_size * context / n_tokens
+
+
+def regularize(
+    request: TrainingRequest, config: LearnerConfig, recipe: Recipe, tokens: Tokens
+) -> tuple[LearnerConfig, Recipe]:
+    """Regularize more strongly the more often the text is repeated."""
+    epochs = count_epochs(config.n_context, recipe, len(tokens))
+    dropout, decay, noise = next(
+        (rest for most, *rest in REGULARIZATION if epochs < most), MAX_REGULARIZATION
+    )
+    if request.recipe == "classic":
+        dropout, decay, noise = (
+            CLASSIC_DROPOUT if dropout >= CLASSIC_DROPOUT else 0.0,
+            recipe.weight_decay,
+            0.0,
+        )
+    if request.dropout is None:
+        config = replace(config, dropout=dropout)
+    if request.bidirectional or not isinstance(config, Config):
+        noise = 0.0  # masked tokens already act as noise; noise was not tried with recurrent networks
+    return config, replace(recipe, weight_decay=decay, token_noise=noise)
+
+
+def check_memory(
+    config: LearnerConfig, recipe: Recipe, device: torch.device, context: int = 0, bytes_per_weight: int = 16
+) -> None:
+    """Raise an error if the model or batch does not fit in memory.
+
+    16 bytes per weight: the weight itself, its gradient, and two moments, in float32.
+    """
+    memory, context = memory_of(device), context or config.n_context
+    weights = bytes_per_weight * config.n_parameter
+    rows = recipe.batch_size // recipe.accumulation
+    if isinstance(config, Config):
+        per_block = 10 * config.d_model + 3 * config.d_hidden
+    else:
+        per_block = (2 + 3 * len(GATES[config.kind])) * config.d_model
+    each = config.n_block * per_block + 2 * config.n_vocab
+    activations = 4 * rows * context * each
+    if memory is not None and weights + activations > memory:
+        raise UserError(
+            f"{config.n_parameter:,} parameters and batches of {rows}×{context} tokens need about "
+            f"{(weights + activations) / 1e9:,.0f} GB of memory, but this device has only {memory / 1e9:,.0f} GB: "
+            "choose a smaller `width`, `blocks`, `context` or `batch`, or a larger `accumulation`",
+            "memory_short",
+            needed=round((weights + activations) / 1e9),
+            there=round(memory / 1e9),
+        )
