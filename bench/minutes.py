@@ -121,7 +121,11 @@ if __name__ == "__main__":
     parser.add_argument("--sizes", type=to_bytes, nargs="+", default=list(map(to_bytes, SIZES)))
     parser.add_argument("--device")
     parser.add_argument("--from", dest="start", help="model to fine-tune")
-    parser.add_argument("--one-thread", action="store_true", help="count CPU time, for a busy machine")
+    parser.add_argument(
+        "--one-thread",
+        action="store_true",
+        help="use one thread and measure its CPU time instead of wall-clock time, for use on a busy machine",
+    )
     parser.add_argument("--short", action="store_true", help="train for six seconds on a few stories")
     parser.add_argument("--one", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()

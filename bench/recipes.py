@@ -129,7 +129,11 @@ if __name__ == "__main__":
     parser.add_argument(
         "--classic-rate", type=float, help="learning rate of `classic` (default: as published)"
     )
-    parser.add_argument("--one-thread", action="store_true", help="count CPU time, for a busy machine")
+    parser.add_argument(
+        "--one-thread",
+        action="store_true",
+        help="use one thread and measure its CPU time instead of wall-clock time, for use on a busy machine",
+    )
     parser.add_argument(
         "--short", action="store_true", help="train for two seconds on a few stories with one seed"
     )

@@ -18,6 +18,7 @@ from clearhead.extras import EXTRAS, is_installed
 from clearhead.formats.builtin import NAMES
 from clearhead.formats.places import RUNS, name_models
 from clearhead.page.assets import has_bundles, has_site
+from clearhead.summary_table import plural
 
 Health = Literal["fine", "missing", "broken"]  # optional parts may be missing
 
@@ -175,9 +176,9 @@ def _look_at_places() -> Iterator[Finding]:
     models = [name for name in name_models() if name not in NAMES]
     runs = [path for path in sorted(Path(RUNS).glob("*")) if (path / "run.json").is_file()]
     here = [name for name in models if Path(name).parts[0] == RUNS]
-    yield _look_at_place("runs/", Path(RUNS), f"{len(runs)} runs, {len(here)} models")
+    yield _look_at_place("runs/", Path(RUNS), f"{plural(len(runs), 'run')}, {plural(len(here), 'model')}")
     home = files.home()
-    yield _look_at_place("home", home, f"{home}; {len(models) - len(here)} models")
+    yield _look_at_place("home", home, f"{home}; {plural(len(models) - len(here), 'model')}")
 
 
 def _look_at_place(name: str, path: Path, message: str) -> Finding:

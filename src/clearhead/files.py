@@ -64,9 +64,11 @@ def inside(folder: Path, name: str) -> Path:
         allowed.add(home.parent.parent / "blobs")
     try:
         if path.is_symlink() and path.resolve().parent not in allowed:
-            raise UserError(f"{path} is a link to a file outside its folder: copy the file itself there")
+            raise UserError(
+                f"{path} is a link to a file outside its folder: replace the link with a copy of the file"
+            )
     except (OSError, RuntimeError):
-        raise UserError(f"{path} is a broken link: copy the file itself there") from None
+        raise UserError(f"{path} is a broken link: replace it with the file itself") from None
     return path
 
 

@@ -157,17 +157,17 @@ class LanguageModel:
         one = cast("str | Sequence[int] | None", prompt)
         if beams is not None:
             if many:
-                raise UserError("beams applies to a single prompt: pass prompts one at a time")
+                raise UserError("`beams` applies to a single prompt: pass prompts one at a time")
             given = {**settings, "samples": samples, "inspect": inspect or None}
             search = BeamSearch(beams) if length_penalty is None else BeamSearch(beams, length_penalty)
             return self._search(one, tokens, search, given)
         if length_penalty is not None:
             raise UserError("`length_penalty` applies to beam search: set `beams` too, or omit it")
         if inspect and samples is not None:
-            raise UserError("inspect applies to one text: omit samples")
+            raise UserError("`inspect` applies to one text: omit `samples`")
         if many:
             if inspect:
-                raise UserError("inspect applies to a single prompt: pass prompts one at a time")
+                raise UserError("`inspect` applies to a single prompt: pass prompts one at a time")
             return self._generate_many(cast("Sequence[Any]", prompt), tokens, samples, **settings)
         if inspect:
             return self._generate_traced(one, tokens, **settings)
@@ -212,7 +212,7 @@ class LanguageModel:
     ) -> list[Any]:
         for name, value in (("edit", edit), ("shift", shift)):
             if value:
-                raise UserError(f"{name} applies to a single prompt: pass prompts one at a time")
+                raise UserError(f"`{name}` applies to a single prompt: pass prompts one at a time")
         count = 1 if samples is None else samples
         requests = [self.request(each, tokens, samples=count, **settings) for each in prompts]
         texts = run_batch(self.network, self.tokenizer, requests)

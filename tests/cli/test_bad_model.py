@@ -306,7 +306,7 @@ def test_tokenizer_of_another_model_is_rejected(refused, copied_model, clearhead
     assert clearhead("train", story_file, "--out", "other", "--vocab", 300, *small).code == 0
     for name in ("tokenizer.json", "tokenizer_config.json"):
         Path("other", name).replace(copied_model / name)
-    read(refused, copied_model, "tokenizer has 300 tokens", "different models")
+    read(refused, copied_model, "tokenizer has 300 tokens", "different model")
 
 
 def test_tokenizer_with_an_unknown_end_token_is_rejected(refused, copied_model, change_json):

@@ -45,8 +45,8 @@ def test_models_and_runs_are_counted(findings, copied_model, home):
     (home / "models").mkdir()
     (home / "models" / "other.gguf").touch()
     found = findings()
-    assert found["runs/"]["message"].startswith("1 runs, 1 models; ")
-    assert found["home"]["message"].startswith(f"{home}; 1 models; ")
+    assert found["runs/"]["message"].startswith("1 run, 1 model; ")
+    assert found["home"]["message"].startswith(f"{home}; 1 model; ")
 
 
 def test_missing_extras_are_optional(findings, monkeypatch, clearhead):

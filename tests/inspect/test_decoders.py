@@ -69,7 +69,7 @@ def test_generation_combines_edits_and_a_trace(model):
 
 
 def test_incompatible_options_raise(model):
-    with pytest.raises(UserError, match="inspect applies to one text"):
+    with pytest.raises(UserError, match="`inspect` applies to one text"):
         model.generate("ab", inspect=True, samples=2)
     with pytest.raises(UserError, match="blocks 0 to 1"):
         model.generate("ab", edit={"block.7.input": 0})

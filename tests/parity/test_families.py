@@ -204,7 +204,7 @@ def small(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"num_hidden_layers": 2}, r"has model\.layers\.2\..*, but its settings have 2 blocks"),
+        ({"num_hidden_layers": 2}, r"has model\.layers\.2\..*, but its settings specify 2 blocks"),
         ({"rope_parameters": {"rope_type": "default", "rope_theta": 0}}, "rotary_base = 0"),
         ({"quantization_config": {"quant_method": "gptq"}}, "quantized"),
         ({"model_type": "mixtral"}, "mixtral"),

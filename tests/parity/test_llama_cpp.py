@@ -196,9 +196,9 @@ def test_bpe_tokenizer_is_exported(tmp_path):
         (
             preset("modern", **{**SIZES, **GEMMA, "d_k": 5}),
             "byte",
-            "it divides scores by √32",
+            "llama.cpp divides scores by √32",
         ),
-        (preset("modern", **{**SIZES, **GEMMA, "local_blocks": [1]}), "byte", "its local blocks are"),
+        (preset("modern", **{**SIZES, **GEMMA, "local_blocks": [1]}), "byte", "llama.cpp's local blocks are"),
     ],
 )
 def test_unsupported_models_are_rejected_with_a_reason(config, kind, message, tmp_path):

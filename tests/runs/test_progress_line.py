@@ -1,4 +1,4 @@
-"""The line of progress, in a terminal and in a notebook."""
+"""The progress line, in a terminal and in a notebook."""
 
 import io
 import sys

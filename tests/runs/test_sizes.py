@@ -49,7 +49,10 @@ def test_sizes_increase_for_every_kind():
     ("settings", "words"),
     [
         ({"kind": "rnn"}, "kind = 'rnn': expected one of transformer, elman, gru, lstm"),
-        ({"kind": "lstm", "heads": 2}, "`heads` applies to transformers only: omit it, or the kind 'lstm'"),
+        (
+            {"kind": "lstm", "heads": 2},
+            "`heads` applies to transformers only: omit either it or the kind 'lstm'",
+        ),
         ({"kind": "gru", "bidirectional": True}, "`bidirectional` applies to transformers"),
         ({"kind": "gru", "preset": "gpt2"}, "`preset` applies to transformers"),
         ({"kind": "elman", "sharded": True, "optimizer": "adamw"}, "`sharded` applies to transformers"),

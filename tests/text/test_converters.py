@@ -157,6 +157,9 @@ def test_column_of_a_csv_file(tmp_path):
     assert read(f"{path}:text") == "Hello, there\nTwo\nlines\n"
     refused(path, "posts.csv has id, text: name the column to read, as in .*posts.csv:id")
     refused(f"{path}:body", "has no column body, but id, text")
+    empty = tmp_path / "empty.csv"
+    empty.touch()
+    refused(f"{empty}:body", "has no columns: expected their names in its first line")
     other = tmp_path / "posts.tsv"
     other.write_text("id\ttext\n1\tHello, there\n", encoding="utf-8")
     assert read(f"{other}:text") == "Hello, there\n"

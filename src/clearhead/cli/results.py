@@ -41,7 +41,7 @@ def give(result: Result, figure: str | None, json: bool, csv: bool, show: Callab
 
 
 def part_lines(part: ResultPart) -> list[str]:
-    """A table, lines or points as lines of text."""
+    """Format a `Table`, `Lines` or `Points` as lines of text."""
     return _lines(*_as_table(part))
 
 

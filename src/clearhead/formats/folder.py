@@ -144,7 +144,7 @@ def load(folder: Path, dtype: torch.dtype = torch.float32) -> Saved:
     if tokenizer.n_vocab > config.n_vocab:
         raise UserError(
             f"{folder}: its tokenizer has {tokenizer.n_vocab} tokens, but its model has only {config.n_vocab}; "
-            "they belong to different models"
+            "the tokenizer belongs to a different model"
         )
     return Saved(network, tokenizer, label.training)
 

@@ -131,12 +131,12 @@ def _find(source: TensorSource, expected: Named, prefix: str, n_block: int) -> d
         if tuple(shape) != tuple(tensor.shape):
             raise UserError(
                 f"{source.described}: {name} is {'×'.join(map(str, shape))}, but its settings require "
-                f"{'×'.join(map(str, tensor.shape))}; they belong to different models"
+                f"{'×'.join(map(str, tensor.shape))}; the weights and the settings belong to different models"
             )
     if more := [name for name in found if _block_of(name) >= n_block]:
         raise UserError(
-            f"{source.described} has {more[0]}, but its settings have {n_block} blocks; "
-            "they belong to different models"
+            f"{source.described} has {more[0]}, but its settings specify {n_block} blocks; "
+            "the weights and the settings belong to different models"
         )
     return stored
 

@@ -33,7 +33,7 @@ def read_ngram(shards: Shards, config: NGramConfig) -> NGram:
         if shape != tuple(expected.shape):
             raise UserError(
                 f"{shards.described}: {name} is missing, or its shape or type does not match the settings; "
-                "they belong to different models"
+                "the weights and the settings belong to different models"
             )
         # Never in half precision: there are no products to speed up.
         tensors[name] = shards.read(name, expected.dtype)

@@ -59,7 +59,7 @@ def check_ending(path: Path) -> bool:
 
 
 def recognize(path: Path) -> bool:
-    """Whether a file contains word vectors rather than a text, judging by its name or its beginning."""
+    """Whether a file contains word vectors rather than text, judging by its name or its beginning."""
     if path.suffix.lower() in (".bin", ".vec") and path.is_file():
         return True
     try:

@@ -108,7 +108,7 @@ class BatchDecoder(ABC):
         return [*equal, self.n_slot]
 
     def _probe(self, width: int) -> Tensor | None:
-        """Return the logits of one row after the same tokens in every row, or None if rows differ."""
+        """Feed the same tokens to every row and return the logits of one row, or None if the rows differ."""
         config, rows = self.config, list(range(width))
         steps = min(config.n_context, -(-PROBES // getattr(config, "n_block", 1)))
         logits = []
@@ -210,7 +210,10 @@ def transpose_weights(network: Transformer) -> Transformer:
 
 
 def _prefers_columns(network: Transformer) -> bool:
-    """Whether column-major weights are faster: narrow products would mostly repack row-major weights."""
+    """Whether column-major weights are faster.
+
+    With row-major weights, narrow matrix products spend most of their time repacking them.
+    """
     arm = platform.system() == "Linux" and platform.machine() == "aarch64"
     weight = network.embedding.weight
     return arm and weight.device.type == "cpu" and weight.dtype == torch.float32 and not is_quantized(network)

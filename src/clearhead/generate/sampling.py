@@ -215,7 +215,7 @@ class Sampling:
 
 
 def check_options(**values: object) -> None:
-    """Raise UserError for a value outside the limits of the option with its name."""
+    """Raise UserError if a value is outside the limits of the option of the same name."""
     for name, value in values.items():
         OPTIONS[name].check(value)
 

@@ -36,7 +36,7 @@ class Edit:
 
     `at` selects positions, counted in each text without its padding; `columns` selects features or, in the
     matrices of a head, key positions; `row` selects one sequence of a batch. Each defaults to all. A tensor
-    must have all columns even if `columns` selects a few.
+    must have all columns even if `columns` selects only a few.
     """
 
     value: EditValue

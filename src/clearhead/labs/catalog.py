@@ -146,7 +146,10 @@ LABS = {
             settings=(
                 Setting("sentence", WILL, "the text before the blank", longest=1000),
                 Setting(
-                    "word", "her", "the word to explain in the blank; only its first token counts", longest=40
+                    "word",
+                    "her",
+                    "the word whose prediction to explain; only its first token is used",
+                    longest=40,
                 ),
             ),
             home="clearhead.labs.blank",
@@ -221,7 +224,8 @@ LABS = {
             title="Why divide by √d_k",
             description="Random queries and keys: the longer the vectors, the larger the spread of their dot "
             "products, in proportion to √d. Without division, the softmax gives nearly all the weight to one "
-            "token, and its gradient vanishes; divided by √d_k, the weights keep their distribution.",
+            "token, and its gradient vanishes; with the scores divided by √d_k, the weights keep their "
+            "distribution.",
             question="How large is d when the largest weight exceeds one half? How would that affect training?",
             settings=(
                 Setting("keys", 16, "how many keys a query is compared with", 2, 256),

@@ -56,7 +56,10 @@ def run(sentence: str, position: str, causal: bool, seed: int) -> Result:
 
 
 def _make_network(n_vocab: int, n_context: int, kind: PositionKind, causal: bool, seed: int) -> Transformer:
-    """A network with random weights from the seed; position weights are drawn last, so that all others agree."""
+    """A network with random weights from the seed.
+
+    Position weights are drawn last, so that all other weights are the same for every kind of position.
+    """
     config = Config(n_vocab, n_context, n_block=2, n_head=2, d_model=32, position=kind, causal=causal)
     network, generator = Transformer(config).eval(), torch.Generator().manual_seed(seed)
     weights = [(name, each.data) for name, each in network.named_parameters() if each.dim() == 2]

@@ -9,7 +9,7 @@ START = "start"
 
 @dataclass(frozen=True)
 class CountedToken:
-    """A token, the past that the model knows, how often the token follows it, and how often any does."""
+    """A token, the context that the model knows, how often the token follows it, and how often any does."""
 
     token: str
     past: str

@@ -76,10 +76,11 @@ LECTURE = Lecture(
         ),
         LectureStop(
             "000.7",
-            "One head has one way of looking. With several side by side, each can follow a different relationship: the "
-            "previous token, the noun that a pronoun refers to, or the token that came next the last time "
-            "(induction). The table names the clearest head for each role in the built-in model and gives the loss "
-            "without it, on random tokens that are repeated and on stories.",
+            "A single head has only one set of attention weights per token. With several side by side, each "
+            "can follow a different relationship: the previous token, the noun that a pronoun refers to, or "
+            "the token that followed the previous occurrence of the current one (induction). The table names "
+            "the clearest head for each role in the built-in model and gives the loss without it, on random "
+            "tokens that are repeated and on stories.",
             numbers.many_heads,
             "Uniform attention would put 1 to 5% on these targets. Without the previous-token head or the induction "
             "head, the loss on stories more than doubles, and on random tokens it exceeds that of uniform guessing, "

@@ -22,8 +22,8 @@ LECTURE = Lecture(
             "“the road was wide” and “the chicken crossed the road”.",
             numbers.language_modeling,
             "The bigram model accepts “the chicken was wide”: at “was”, it has forgotten the chicken. Given the whole "
-            "past, the probability is 0. The built-in model knows the whole past too, and also has an answer for "
-            "pasts that it has never seen.",
+            "context, the probability is 0. The built-in model knows the whole context too, and also has an "
+            "answer for contexts that it has never seen.",
             lambda: count_sentence(numbers.TEXT, "the road was tired", 2)[-1].product,
         ),
         LectureStop(

@@ -72,8 +72,8 @@ LECTURE = Lecture(
             "(8 × 32) times key transposed (32 × 8) is 8 × 8: each cell is the dot product of one word's query and "
             "one word's key.",
             numbers.query_and_key,
-            "Row 2, column 4 is q2 · k4, {q2 · k4:.4f}: how well “fox” answers what “quick” is looking for. The "
-            "table is not symmetric: what a word looks for is not what it offers. (Lecture 001 writes "
+            "Row 2, column 4 is q2 · k4, {q2 · k4:.4f}: how well “fox” matches what “quick” is looking for. "
+            "The table is not symmetric: what a word looks for is not what it offers. (Lecture 001 writes "
             "qi - Kj, but means the dot product; the first row of Keyᵀ in 002 should have the subscript 1 throughout.)",
             numbers.equal_score,
         ),

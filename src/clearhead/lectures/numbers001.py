@@ -37,15 +37,15 @@ FEATURES = ("0", "1")  # what the two numbers of a vector stand for
 
 
 def language_modeling() -> StopNumbers:
-    """The chain rule with a bigram model, with the whole past, and with the built-in model."""
+    """The chain rule with a bigram model, with the whole context, and with the built-in model."""
     parts: list[ResultPart] = []
-    for name, order in (("bigram: the last token", 2), ("the whole past", None)):
+    for name, order in (("bigram: the last token", 2), ("the whole context", None)):
         counted = count_sentence(TEXT, "the chicken was wide", order)
         parts.append(
             Table(
                 name,
                 [each.token for each in counted],
-                ["past", "count", "of", "probability", "product"],
+                ["context", "count", "of", "probability", "product"],
                 [[each.past, each.count, each.total, each.probability, each.product] for each in counted],
             )
         )

@@ -116,7 +116,7 @@ def is_whole(path: Path) -> bool:
 
 
 def good_step(path: Path) -> int | None:
-    """The step that a checkpoint records as good, or None if it cannot be read."""
+    """The step that a checkpoint records as good, or None if the checkpoint cannot be read."""
     try:
         step = read_json(path / STATE).get("good")
     except UserError:

@@ -18,7 +18,7 @@ from clearhead.runs.request import TrainingRequest
 from clearhead.runs.start import measure_start, prepare
 from clearhead.text.tokens import Tokens
 
-# Not taken from the run to extend: the device may differ, and the hash is computed again.
+# Not taken from the run being extended: the device may differ, and the hash is computed again.
 OWN = ("minutes", "steps", "device", "start_sha256")
 
 

@@ -82,7 +82,7 @@ def prepare_text(
     if held_out is not None:
         training = held_out.remove_from(tokens, tokenizer.end_id)
         if len(training) <= 2 or not holds_targets(training):  # a document without text is two end tokens
-            raise UserError("no text is left to train on: all of it was held out for validation before")
+            raise UserError("no text is left to train on: all of it was already held out for validation")
         before = int(held_out.before[-1])
         return PreparedText(sha256, share, tokenizer, training, held_out.validation, before)
     middle = int(earlier.get("tokens", 0)) if same and earlier is not None else 0

@@ -18,7 +18,7 @@ COLUMNS = 80  # of a line, if its display has no fixed width
 def describe_progress(
     progress: Progress, validated: Progress | None, minutes: float | None, width: int = COLUMNS
 ) -> str:
-    """One line of progress, with the last validation loss and its step, shortened to fit the width.
+    """A progress line, with the last validation loss and its step, shortened to fit the width.
 
     A timed run shows the time instead of the total number of steps, which changes with the speed.
     """

@@ -163,7 +163,9 @@ class TrainingRequest:
     def _check_network(self) -> None:
         check_kind("kind", self.kind, NETWORKS)
         if self.kind != "transformer" and (given := self._given(OF_TRANSFORMERS)):
-            raise UserError(f"`{given[0]}` applies to transformers only: omit it, or the kind {self.kind!r}")
+            raise UserError(
+                f"`{given[0]}` applies to transformers only: omit either it or the kind {self.kind!r}"
+            )
         if self.order is not None:
             if self.kind != "ngram":
                 raise UserError("`order` applies only to n-gram models: omit it, or use the kind 'ngram'")

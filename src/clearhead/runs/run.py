@@ -357,7 +357,7 @@ class Run:
         if self.losses.index(min(self.losses)) < self.losses_before:
             return [
                 f"the validation loss is {self.losses[-1]:.4f}, above the {min(self.losses):.4f} before the run was "
-                f"extended: extend it by more, or use more text{kept}"
+                f"extended: extend it further, or use more text{kept}"
             ]
         return [
             f"the validation loss rose from its minimum of {min(self.losses):.4f} to "

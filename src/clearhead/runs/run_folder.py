@@ -116,7 +116,10 @@ class RunFolder:
         return settings
 
     def begin(self, run: Run, command: Sequence[str]) -> None:
-        """Write the description of the run before its first step, starting with run.json, which marks the folder."""
+        """Before the first step, write the run's description.
+
+        It starts with run.json, which marks the folder as a run.
+        """
         with disk_errors(self.path, "the run was not started"):
             self.describe(run, command, finished=False)
             self.save_text(run)
@@ -242,7 +245,7 @@ class RunFolder:
             return os.fstat(file.fileno()).st_size
 
     def _cut_metrics(self, size: int) -> None:
-        """Drop the steps that will be repeated, and a truncated line."""
+        """Drop the steps that will be repeated and any truncated line."""
         path = self.path / METRICS
         if not path.exists():
             return

@@ -173,7 +173,7 @@ class SavedRun:
     def finish(self) -> None:
         """Mark the run as finished after its model is saved, and delete what was needed only for resuming.
 
-        The last state is kept, to extend the run from.
+        The last state is kept so that the run can be extended from it.
         """
         self._try(LAST_STATE, lambda: self.folder.save_checkpoint(self.run, True))
         if not self.run.group.is_main:

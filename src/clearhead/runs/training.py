@@ -208,7 +208,7 @@ def train(
     and `checkpoint_every` is the number of steps between checkpoints. `tensorboard`, and `wandb` with a project
     name, log every step.
 
-    A terminal or a notebook shows a line of progress, unless `progress` is false. `callbacks` is a function, or
+    A terminal or a notebook shows a progress line, unless `progress` is false. `callbacks` is a function, or
     several, called after each step with its record, a dict as in metrics.jsonl: step, loss, gradient_norm,
     learning_rate, tokens, and at some steps validation and sample. If one raises an exception, the run stops and
     is saved as far as it got, and `train` raises the exception. Notes (for example, that the text is short) are

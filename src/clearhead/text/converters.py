@@ -49,10 +49,12 @@ def _convert_column(source: Source) -> str:
     try:
         rows = csv.DictReader(io.StringIO(text, newline=""), delimiter=separator)
         columns = [each for each in rows.fieldnames or [] if each]
+        if not columns:
+            raise UserError(f"{name} has no columns: expected their names in its first line")
         if column is None or column not in columns:
-            named = ", ".join(map(show, columns[:20])) or "no columns"
+            named = ", ".join(map(show, columns[:20]))
             missing = "" if column is None else f"no column {show(column)}, but "
-            example = f"{source.path}:{columns[0] if columns else 'text'}"
+            example = f"{source.path}:{columns[0]}"
             raise UserError(f"{name} has {missing}{named}: name the column to read, as in {show(example)}")
         cells = [row[column] for row in rows if row[column]]
     except csv.Error as error:

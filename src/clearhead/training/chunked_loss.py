@@ -18,7 +18,7 @@ LARGE = 2**29  # logits computed at once
 
 
 def is_large(network: Transformer, ids: Tensor) -> bool:
-    """Whether the logits of these ids exceed the limit, and the unembedding is a plain matrix."""
+    """Whether the logits of these ids exceed the limit and the unembedding is a plain matrix."""
     return ids.numel() * network.config.n_vocab > LARGE and type(network.unembedding) is nn.Linear
 
 

@@ -55,10 +55,10 @@ def change(path, **settings):
     [
         ({"kind": "rnn"}, "kind = 'rnn': expected one of transformer, elman, gru, lstm"),
         ({"kind": ["lstm"]}, "kind = "),
-        ({"kind": "gru"}, "they belong to different models"),
-        ({"d_model": 9}, "they belong to different models|too few"),
+        ({"kind": "gru"}, "belong to different models"),
+        ({"d_model": 9}, "belong to different models|too few"),
         ({"d_model": 10**6}, "too few"),
-        ({"n_block": 1}, "have 1 blocks"),
+        ({"n_block": 1}, "specify 1 blocks"),
         ({"n_block": 900}, "too few"),
         ({"n_head": 2}, "unknown setting 'n_head'"),
         ({"n_vocab": -1}, "n_vocab = -1"),

@@ -1,4 +1,4 @@
-/** The layout of the patterns of all heads: one row per block, or as many patterns per row as fit. */
+/** The layout of all heads' attention patterns: one row per block, or as many patterns per row as fit. */
 
 export const GAP = 6; // pixels between patterns
 export const NAMED_SIDE = 40; // smaller patterns have no room for a name

@@ -1,4 +1,4 @@
-/** The motion of the steps of an attention head. */
+/** The animation of an attention head's steps. */
 
 import { WEIGHED } from "../model/derivation";
 import { poolLargest } from "../model/matrix";

@@ -12,7 +12,7 @@ export const MOST_TOKENS = 16; // longer texts show this many rows; the others a
 const REST = 267; // height of everything around the rows, in pixels
 const FLOW_SHARE = 0.44;
 
-/** The heights of the rows of a text; full height if the screen is unlimited (`height` undefined). */
+/** The height of each row of a text; full height if the screen is unlimited (`height` undefined). */
 export function divideScreen(height: number | undefined, tokens: number): ScreenRows {
   if (height === undefined) return { ...FULL, left: MOST_TOKENS * FULL.matrix };
   const rows = Math.max(1, Math.min(tokens, MOST_TOKENS));

@@ -43,7 +43,7 @@ export const LANGUAGE_MODELING: Stop<{ text: string; sentence: string; past: Pas
   link: { target: () => ({ view: "steps", part: "final" }) },
 };
 
-/** The static vectors of the words of two sentences. */
+/** The static vector of each word in two sentences. */
 const STATIC: Record<string, number[]> = {
   I: [0.2, 0.1],
   "I'm": [0.3, 0.2],

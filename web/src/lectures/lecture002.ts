@@ -168,7 +168,7 @@ export const LOOPS: Stop<{ words: number; kept: boolean }> = {
   link: { live: true, target: () => ({ view: "labs", lab: "matrix", settings: {} }) },
 };
 
-/** The kinds of the words of “a tired old gray duck”. */
+/** The kind of each word in “a tired old gray duck”. */
 const DUCK: Kind[] = ["determiner", "adjective", "adjective", "adjective", "noun"];
 
 export const RELATIONSHIP: Stop<{ W_Q: Rows }> = {

@@ -506,7 +506,7 @@ export const en = {
   layerNorm: {
     scale:
       "This is the standard deviation of each token's vector. After the mean is subtracted, the vector is divided by it.",
-    norm: "Each number becomes a z-score: minus the vector's mean, divided by its standard deviation. A trained gain $\\gamma$ then scales each dimension, and a trained shift $\\beta$ moves it. The other tab shows the input.",
+    norm: "Each number becomes a z-score: subtract the vector's mean and divide by its standard deviation. A trained gain $\\gamma$ then scales each dimension, and a trained shift $\\beta$ moves it. The other tab shows the input.",
   },
   steps: {
     "look up": {
@@ -615,7 +615,7 @@ export const en = {
     formula: "Formula",
     more: (n: number) => `… ${n} more`,
     smaller: (n: number) => `… ${n} smaller`,
-    /** The order of the numbers of an input, by the operation that combines them. */
+    /** The order of an input's numbers, by the operation that combines them. */
     order: {
       dot: "largest products first",
       softmax: "this, then the largest",

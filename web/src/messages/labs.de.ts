@@ -20,7 +20,7 @@ export const LABS: Messages["labs"]["translated"] = {
   scale: {
     title: "Warum durch √d_k geteilt wird",
     description:
-      "Anfragen und Schlüssel aus Zufallszahlen: Je länger die Vektoren sind, desto stärker streuen ihre Skalarprodukte, und zwar wie √d. Ungeteilt legt die Softmax dann fast das ganze Gewicht auf ein einziges Token, und ihr Gradient verschwindet nahezu; durch √d_k geteilt bleiben die Gewichte, wie sie waren.",
+      "Anfragen und Schlüssel aus Zufallszahlen: Je länger die Vektoren sind, desto stärker streuen ihre Skalarprodukte, und zwar wie √d. Ungeteilt legt die Softmax dann fast das ganze Gewicht auf ein einziges Token, und ihr Gradient verschwindet nahezu; teilt man durch √d_k, behalten die Gewichte ihre Verteilung.",
     question: "Ab welchem d ist das größte Gewicht größer als ein Halb? Was bedeutet das für das Lernen?",
     settings: {
       keys: "Anzahl der Schlüssel, mit denen eine Anfrage verglichen wird",

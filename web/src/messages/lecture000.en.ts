@@ -46,11 +46,11 @@ export const STOPS_000: Record<string, StopProse> = {
       "Reveal a step only after someone has said what comes next. Only the tokens that the third one can see take part; choose the first token instead, and the softmax has nothing to decide. The full view shows where every number comes from.",
   },
   "000.7": {
-    idea: "One head has one set of weights per token, so at each token it serves one purpose. Multi-head attention runs many heads side by side, each with its own $W^Q$, $W^K$ and $W^V$, and $W^O$ adds up what they found. Some learn a role: to attend to the previous token, to a pronoun's noun, or to what followed last time.",
+    idea: "One head has one set of weights per token, so at each token it serves one purpose. Multi-head attention runs many heads side by side, each with its own $W^Q$, $W^K$ and $W^V$, and $W^O$ adds up what they found. Some learn a role: to attend to the previous token, a pronoun's noun, or what followed this token before.",
     notice:
       "Choose a role: the picture shows the head that plays it best in this model. The losses show how well the model predicts the text with this head and without it: choose induction, then “Use a story”, and compare the two.",
     notes:
-      "The mean weight is measured on texts in which the correct target is known, and should be compared with that of uniform attention. An untrained or very small model has no clear roles. A head that a text does not need changes little when it is removed, which is why the story repeats a name and a noun.",
+      "The mean weight is measured on texts in which the correct target is known, and should be compared with that of uniform attention. An untrained or very small model has no clear roles. Removing a head that a text does not need changes little, which is why the story repeats a name and a noun.",
   },
   "000.8": {
     idea: "A block wraps attention in three more parts. Layer norm is the z-score of one vector, $\\hat{x} = (x - \\mu) / \\sigma$, then $\\gamma \\hat{x} + \\beta$. The feed-forward network adds a nonlinearity, $\\text{FFN}(x) = \\text{ReLU}(x W_1 + b_1) W_2 + b_2$. And each result is added to what was there before.",

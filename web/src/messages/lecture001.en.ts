@@ -6,9 +6,9 @@ export const STOPS_001: Record<string, StopProse> = {
   "001.1": {
     idea: "A language model gives a text a probability, token by token: $P(w) = \\prod_i P(w_i \\mid w_1, \\dots, w_{i-1})$. Models differ in what they know of the past. An n-gram model sees only the last $n-1$ tokens, an RNN packs all of them into one vector $h$, and a transformer looks back at each one.",
     notice:
-      "The bigram accepts “the chicken was wide”: at “was”, it has forgotten the chicken. Given the whole past, the probability is 0.",
+      "The bigram accepts “the chicken was wide”: at “was”, it has forgotten the chicken. Given the whole context, the probability is 0.",
     notes:
-      "Read the table from top to bottom and let the class predict each number. Then switch from the bigram to the whole past and ask what changed in the row of the last token. The whole past is counted here too; RNNs and transformers estimate it, so they also have an answer for pasts they have never seen.",
+      "Read the table from top to bottom and let the class predict each number. Then switch from the bigram to the whole context and ask what changed in the row of the last token. The whole context is counted here too; RNNs and transformers estimate it, so they also have an answer for contexts they have never seen.",
   },
   "001.2": {
     idea: "A recurrent layer and a transformer layer have the same interface: $(e_1', e_2', e_3') = \\text{RNN}(e_1, e_2, e_3)$ or $\\text{Transformer}(e_1, e_2, e_3)$. One vector goes in for each token, and one comes out that also depends on the tokens before it. The RNN passes a state along; attention mixes the vectors directly.",
@@ -64,6 +64,6 @@ export const STOPS_001: Record<string, StopProse> = {
     notice:
       "Without positions, swapping the first two tokens does not change the output of the last one. Add positions, and it does. Remove the mask, and the upper triangle fills: tokens see their own future.",
     notes:
-      "A causal model without positions is not quite blind to order: the tokens in between see different pasts, and a second layer can use that. For one layer and the last token, the earlier tokens are a bag of words. Ask what would happen in training without the mask.",
+      "A causal model without positions is not quite blind to order: the tokens in between see different contexts, and a second layer can use that. For one layer and the last token, the earlier tokens are a bag of words. Ask what would happen in training without the mask.",
   },
 };

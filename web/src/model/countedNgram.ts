@@ -2,9 +2,9 @@
 
 export interface CountedToken {
   token: string;
-  past: string[]; // the earlier tokens that the model knows
-  count: number; // how often the token follows this past
-  total: number; // how often any token follows this past
+  past: string[]; // the context: the earlier tokens that the model knows
+  count: number; // how often the token follows this context
+  total: number; // how often any token follows this context
   probability: number;
   product: number; // of the probabilities up to this token
 }

@@ -37,7 +37,7 @@ export function probabilityOf(word: string, candidates: readonly Candidate[]): n
   return candidates.find((candidate) => candidate.word === word)?.probability ?? 0;
 }
 
-/** For each word of the past: the probability of the next word, minus its probability without that word. */
+/** For each earlier word: the probability of the next word, minus its probability without that word. */
 export function effectsOf(text: string, past: readonly string[], next: string): number[] {
   const all = probabilityOf(next, predictNext(text, past));
   return past.map((_, i) => all - probabilityOf(next, predictNext(text, past.toSpliced(i, 1))));

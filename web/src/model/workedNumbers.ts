@@ -43,7 +43,7 @@ export function weightOnOne(zeros: number, boost: number): number {
   return 1 / (1 + zeros * Math.exp(-boost));
 }
 
-/** The number of zeros after which the state h = w h + x of a recurrent cell is below a limit for the first time. */
+/** How many zeros it takes after a 1 for the state h = w h + x of a recurrent cell to fall below a limit. */
 export function zerosUntilBelow(w: number, limit: number): number {
   let zeros = 0;
   while (w ** zeros >= limit) zeros++;

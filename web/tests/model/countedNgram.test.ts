@@ -16,7 +16,7 @@ test("counts a bigram", () => {
   expect(counted.map(({ product }) => product)).toEqual([1, 0.5, 0.25, 0.125]);
 });
 
-test("an n-gram forgets what the whole past knows", () => {
+test("an n-gram forgets what the whole context shows", () => {
   expect(product("the road was tired", 2)).toBe(0.25);
   expect(product("the chicken was wide", 3)).toBe(0);
   expect(product("the chicken was wide", Infinity)).toBe(0);
@@ -24,12 +24,12 @@ test("an n-gram forgets what the whole past knows", () => {
   expect(countSentence(TEXT, "the chicken was", Infinity)[2]!.past).toEqual(["the", "chicken"]);
 });
 
-test("a unigram knows no past", () => {
+test("a unigram has no context", () => {
   const [the] = countSentence(TEXT, "the", 1);
   expect([the!.count, the!.total, the!.past]).toEqual([4, 13, []]);
 });
 
-test("an unseen past gives probability 0", () => {
+test("an unseen context gives probability 0", () => {
   expect(countSentence("", "the", 2)[0]).toMatchObject({ count: 0, total: 0, probability: 0 });
 });
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { runInduction } from "../../src/model/inductionCircuit";
 
-test("predicts what followed last time", () => {
+test("predicts the letter that followed the previous occurrence", () => {
   expect(runInduction("ABCA", { previous: true, induction: true }).prediction[1]).toBeGreaterThan(0.99);
   expect(runInduction("DCBDC", { previous: true, induction: true }).prediction[1]).toBeGreaterThan(0.99);
 });

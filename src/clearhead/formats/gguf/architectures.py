@@ -64,7 +64,7 @@ OTHERS = {
     "rope.freq_base_swa",
 }
 
-SEES_ALL = "all its blocks are global, but some blocks of this model are local"
+SEES_ALL = "in llama.cpp, all blocks of this architecture are global, but some blocks of this model are local"
 TRANSPOSED = ("c_attn.weight", "c_proj.weight", "c_fc.weight")
 
 Turn = Callable[[str, Tensor, Config], Tensor]
@@ -225,10 +225,11 @@ def _difference(kind: str, config: Config) -> str | None:
     usual = {"gpt2": "gelu_tanh", "gptneox": "gelu"}.get(kind, config.feedforward)
     if config.feedforward != usual:
         return (
-            f"its {kind} uses {usual} in the feed-forward network, but this model uses {config.feedforward}"
+            f"llama.cpp's {kind} uses {usual} in the feed-forward network, but this model uses "
+            f"{config.feedforward}"
         )
     if kind == "gptneox" and config.rope_scaling is not None:
-        return "its gptneox has no RoPE scaling"
+        return "llama.cpp's gptneox has no RoPE scaling"
     scaling = config.rope_scaling
     if (
         scaling is not None
@@ -236,14 +237,14 @@ def _difference(kind: str, config: Config) -> str | None:
         and (scaling.low_freq_factor, scaling.high_freq_factor) != (1, 4)
     ):
         low, high = scaling.low_freq_factor, scaling.high_freq_factor
-        return f"its rope_scaling goes from 1 to 4, but this model's from {low} to {high}"
+        return f"llama.cpp's rope_scaling goes from 1 to 4, but this model's goes from {low} to {high}"
     if kind != "gemma3":
         return SEES_ALL if config.local_blocks else None
     local = tuple(i for i in range(config.n_block) if (i + 1) % GEMMA_PATTERN)
     if config.local_blocks != local:
-        return f"its local blocks are {local}, but this model's are {config.local_blocks}"
+        return f"llama.cpp's local blocks are {local}, but this model's are {config.local_blocks}"
     divided = config.d_model // config.n_head if config.n_block == GEMMA_27B_BLOCKS else config.d_head
-    different = f"it divides scores by √{divided}, but this model divides by √{config.d_k}"
+    different = f"llama.cpp divides scores by √{divided}, but this model divides by √{config.d_k}"
     return different if config.d_k != divided else None
 
 

@@ -1,8 +1,9 @@
 """The header of a GGUF file, parsed as untrusted input: its claims are checked before use.
 
 It contains the magic number, version and counts; metadata as keys and values; and for each tensor its name,
-shape, type and offset. The tensors' bytes follow, each at a multiple of the alignment. Numbers are little-endian;
-dimensions are listed innermost first (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md).
+shape, type and offset. The tensors' data follows, each tensor at a multiple of the alignment. Numbers are
+little-endian; dimensions are listed innermost first
+(https://github.com/ggml-org/ggml/blob/master/docs/gguf.md).
 """
 
 from __future__ import annotations

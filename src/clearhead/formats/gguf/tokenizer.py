@@ -87,7 +87,7 @@ def write_tokenizer(tokenizer: Tokenizer, n_vocab: int) -> dict[str, Any]:
     if tokenizer.n_vocab > n_vocab:
         raise UserError(
             f"the tokenizer has {tokenizer.n_vocab} tokens, but the model has only {n_vocab}; "
-            "they belong to different models"
+            "the tokenizer belongs to a different model"
         )
     document = json.loads(tokenizer.to_json())
     model, added = document["model"], document["added_tokens"]
