@@ -216,7 +216,9 @@ for block in (0, 1, 3):
     pair = prompt_about(random, random.sample(THINGS, 2))
     tokens = [model.inspect(text).tokens for text in pair]
     differ = next(i for i, (one, two) in enumerate(zip(*tokens)) if one != two)
-    cases.append((*pair, block, random.choice([differ, differ, len(tokens[0]) - 1])))""",
+    # In the first case, the patch decides the prediction, so that its probability is large.
+    position = differ if block == 0 else random.choice([differ, differ, len(tokens[0]) - 1])
+    cases.append((*pair, block, position))""",
 )
 
 EXERCISES = (SIMPLEST_ATTENTION, LAYER_NORM, ONE_HEAD, INDUCTION_HEAD, PATCH)
