@@ -12,9 +12,9 @@ LECTURE = Lecture(
         LectureStop(
             "000.1",
             "A static table has one vector per word, whatever the sentence. A transformer starts from such a table, "
-            "and then each block lets a token take in the tokens before it. Compare a token's vectors in two "
-            "sentences that differ in one word: “The chicken didn't cross the road because it was too tired” and "
-            "“… too wide”.",
+            "and then each block lets a token take in the tokens before it. Compare a token's vectors in “The chicken "
+            "didn't cross the road because it was too tired.” with those in “The trumpet didn't fit in the bucket "
+            "because it was too big.”, and with those in a sentence that differs in one word: “… too wide.”.",
             numbers.static_and_contextual,
             "In the embedding, every cosine is 1: one vector. If the words before “it” differ, its two vectors end up "
             "with a cosine of {cosine of “it” after different words:.2f}. But “tired” and “wide” come after “it”: "

@@ -22,8 +22,9 @@ from clearhead.model.mask import causal_matrix
 from clearhead.text.stories import story
 
 TIRED, WIDE = (CHICKEN.format(word) for word in ("tired", "wide"))
-# Here, the words that differ come before "it".
-BEFORE = ("The chicken was too tired, so it", "The road was too wide, so it")
+TRUMPET = (
+    "The trumpet didn't fit in the bucket because it was too big."  # differs from the others before "it"
+)
 ELLA = "Ella lived near the village. She had a trumpet, and it"
 # Three tokens of two numbers each, and three matrices: what the page opens stops 3 and 4 with.
 X = matrix([[2, 0.5], [-0.5, 1.5], [1.5, 0]])
@@ -43,13 +44,10 @@ def static_and_contextual() -> StopNumbers:
     cases = {
         "it, followed by tired / wide": (TIRED, WIDE, "it"),
         "the period after tired / wide": (TIRED, WIDE, "."),
-        "it, after the tired chicken / the wide road": (*BEFORE, "it"),
+        "it, after the chicken / the trumpet": (TIRED, TRUMPET, "it"),
     }
-    stages = [
-        "embedding",
-        *(f"block.{i}.input" for i in range(1, stories().transformer().config.n_block)),
-        "final",
-    ]
+    n_block = stories().transformer().config.n_block
+    stages = ["embedding", *(f"block.{i}.output" for i in range(n_block))]
     values = []
     for one, other, word in cases.values():
         first, second = ((trace, trace.position_of(word)) for trace in (trace_of(one), trace_of(other)))
