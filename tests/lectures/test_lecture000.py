@@ -1,13 +1,16 @@
 """The numbers in lecture 000, checked against a forward pass in numpy and against arithmetic."""
 
 from functools import cache
+from itertools import islice
 
 import numpy as np
 import pytest
 
 from clearhead.lectures import numbers000 as numbers
 from clearhead.lectures.catalog import find_stops
+from clearhead.lectures.scaled_scores import draw_scores
 from tests.lectures.numpy_model import cosine, encode, model, run, softmax, unembed, weights
+from tests.web.test_lecture_000 import normals
 
 CLOSE = {"rel": 2e-3, "abs": 2e-4}  # the model computes in single precision
 
@@ -29,16 +32,11 @@ def values(part):
 def test_static_vectors_are_equal_and_contextual_ones_depend_on_the_words_before():
     shown = values(compute(1).part("cosine of the two vectors"))
     assert shown[:, 0] == pytest.approx([1, 1, 1])
-    passes = [run(encode(text)) for text in (numbers.TIRED, numbers.WIDE, *numbers.BEFORE)]
-    places = [[8, 8], [-1, -1]]
-    for row, (one, other) in enumerate(places):
-        for stage in (1, 2, 3):
-            a, b = (each["blocks"][stage]["x"] for each in passes[:2])
-            assert shown[row, stage] == pytest.approx(cosine(a[one], b[other]), **CLOSE)
-        assert shown[row, 4] == pytest.approx(
-            cosine(passes[0]["final"][one], passes[1]["final"][other]), **CLOSE
-        )
-    assert shown[2, 4] == pytest.approx(cosine(passes[2]["final"][-1], passes[3]["final"][-1]), **CLOSE)
+    tired, wide, trumpet = (run(encode(text)) for text in (numbers.TIRED, numbers.WIDE, numbers.TRUMPET))
+    for row, (other, one_place, other_place) in enumerate(((wide, 8, 8), (wide, -1, -1), (trumpet, 8, 9))):
+        for block in range(4):
+            a, b = (each["blocks"][block]["h"] for each in (tired, other))
+            assert shown[row, block + 1] == pytest.approx(cosine(a[one_place], b[other_place]), **CLOSE)
     assert shown[0, 4] == pytest.approx(1)
     assert shown[1, 4] < 0.95
     assert shown[2, 4] < 0.95
@@ -53,54 +51,63 @@ def test_head_sums_the_tokens_up_to_it():
     assert result.findings["error of Σ weight · value, relative"] < 1e-5
 
 
+X = np.array([[2, 0.5], [-0.5, 1.5], [1.5, 0]])
+Q, K, V = (X @ np.array(W) for W in ([[0, 2], [0, 1]], [[1, 0], [0, 1]], [[0, 1], [1, 0]]))
+PAST = np.tri(3, dtype=bool)
+
+
 def test_simplest_attention_needs_no_matrices():
     result = compute(3)
-    x = np.array([[1.0, 0], [0, 1], [1, 1]])
-    alpha = softmax(np.where(np.tri(3, dtype=bool), x @ x.T, -np.inf))
+    alpha = softmax(np.where(PAST, X @ X.T, -np.inf))
     assert values(result.part("weights, hand-chosen vectors")) == pytest.approx(alpha)
-    assert values(result.part("outputs, hand-chosen vectors")) == pytest.approx(alpha @ x)
-    ids = [encode(f" {word}")[0] for word in ("chicken", "road", "it")]
-    E = weights()["embedding.weight"][ids]
-    assert values(result.part("scores, embeddings from the model")) == pytest.approx(E @ E.T)
+    assert values(result.part("outputs, hand-chosen vectors")) == pytest.approx(alpha @ X)
+    assert result.findings["weight of “it” on “chicken”"] == pytest.approx(alpha[2, 0])
+    E = weights()["embedding.weight"][encode("Ella lived near")]
+    assert result.part("scores, embeddings from the model").rows == ["1 Ella", "2 lived", "3 near"]
+    assert values(result.part("scores, embeddings from the model")) == pytest.approx(E @ E.T, rel=1e-4)
     assert values(result.part("weights, embeddings from the model")).diagonal() == pytest.approx([1, 1, 1])
-
-
-X = np.array([[1.0, 0], [0, 1], [1, 1]])
-Q, K, V = (X @ np.array(W) for W in ([[1, 1], [0, 1]], [[1, 0], [1, 1]], [[2, 0], [0, 1]]))
 
 
 def test_roles_make_scores_asymmetric():
     result = compute(4)
     assert values(result.part("three roles")) == pytest.approx(np.hstack((X, Q, K, V)))
-    assert values(result.part("scores Q Kᵀ")).tolist() == [[1, 2, 3], [0, 1, 1], [1, 3, 4]]
-    assert (result.findings["score of x1 with x2"], result.findings["score of x2 with x1"]) == (2, 0)
+    plain, full = (softmax(np.where(PAST, scores, -np.inf)) for scores in (X @ X.T, Q @ K.T))
+    assert values(result.part("simplified weights")) == pytest.approx(plain)
+    assert values(result.part("simplified outputs")) == pytest.approx(plain @ X)
+    assert values(result.part("weights")) == pytest.approx(full)
+    assert values(result.part("outputs")) == pytest.approx(full @ V)
+    assert (result.findings["score of 1 with 2"], result.findings["score of 2 with 1"]) == (6.75, 0.25)
 
 
 def test_division_keeps_the_spread_of_scores():
     result = compute(5)
-    largest = result.part("largest weight").lines
-    assert largest["undivided"][-1] > 0.9
-    assert max(largest["divided by √d_k"]) < 0.4
-    spread = dict(zip(result.part("spread").x, result.part("spread").lines["scores"], strict=True))
-    assert spread[64] / spread[4] == pytest.approx(answer(5), rel=0.1)
-    assert (
-        result.part("slope").lines["undivided"][-1] < 0.1 * result.part("slope").lines["divided by √d_k"][-1]
-    )
+    drawn = np.array(list(islice(normals(1), 60 * 9 * 64))).reshape(60, 9, 64)
+    scores = np.einsum("qd,qkd->qk", drawn[:, 0], drawn[:, 1:])
+    for row, each in zip(values(result.parts[0]), (scores, scores / 8), strict=True):
+        largest = softmax(each).max(axis=1)
+        expected = [np.sqrt((each**2).mean()), largest.mean(), (largest * (1 - largest)).mean()]
+        assert row == pytest.approx(expected)
+    lines = result.part("largest weight by width")
+    assert lines.x == [2**i for i in range(10)]
+    assert lines.lines["undivided"][6] == pytest.approx(values(result.parts[0])[0, 1])
+    assert lines.lines["undivided"][-1] > 0.9
+    assert max(lines.lines["divided by √d_k"]) < 0.4
+    deviations = {d_k: np.sqrt(draw_scores(d_k, 1).square().mean().item()) for d_k in (4, 64)}
+    assert deviations[64] / deviations[4] == pytest.approx(answer(5), rel=0.1)
 
 
-def test_steps_for_x3():
+def test_steps_for_the_third_token():
     result = compute(6)
-    scores = K @ Q[2]
-    alpha = softmax(scores / np.sqrt(2))
-    columns = [K, scores[:, None], scores[:, None] / np.sqrt(2), alpha[:, None], V, alpha[:, None] * V]
-    assert values(result.part("steps")) == pytest.approx(np.hstack(columns))
-    assert values(result.part("output"))[0] == pytest.approx(alpha @ V)
-    head = run(encode("The chicken was"))["blocks"][0]["heads"][0]
-    weighed = np.linalg.norm(head["weights"][2][:, None] * head["value"], axis=1)
-    scores = head["scores"][2]
-    expected = np.stack((scores, scores / np.sqrt(32), head["weights"][2], weighed), axis=1)
-    assert values(result.parts[-1]) == pytest.approx(expected, **CLOSE)
-    assert result.parts[-1].rows == ["1 The", "2 chicken", "3 was"]
+    assert result.findings["head"] == compute(2).findings["head"] == "block 2, head 1"
+    projected, steps, vectors = map(values, result.parts)
+    head = run(encode(numbers.ELLA))["blocks"][2]["heads"][1]
+    value, alpha = head["value"][:3], head["weights"][2, :3]
+    assert projected[:, 3:] == pytest.approx(value[:, :3], **CLOSE)
+    scores = head["scores"][2, :3]
+    expected = np.stack((scores, scores / np.sqrt(32), alpha), axis=1)
+    assert steps == pytest.approx(np.hstack((expected, (alpha[:, None] * value)[:, :3])), **CLOSE)
+    assert vectors[1] == pytest.approx((alpha @ value)[:3], **CLOSE)
+    assert result.parts[1].rows == ["1 Ella", "2 lived", "3 near"]
 
 
 @cache

@@ -1,16 +1,14 @@
 """The numbers in lecture 002, checked against numpy."""
 
-import re
-from collections import Counter
-
 import numpy as np
 import pytest
 
 from clearhead.lectures import numbers002 as numbers
 from clearhead.lectures.catalog import find_stops
 from clearhead.model.lectures import head_as_loops, head_as_matrices
-from clearhead.text.stories import story
 from tests.lectures.numpy_model import cosine, encode, model, run, softmax, weights
+from tests.web.skip_gram import WIDTHS, sweep
+from tests.web.test_lecture_002 import run_head
 
 
 def compute(number):
@@ -28,34 +26,17 @@ def values(part):
 
 
 def test_cat_and_dog_share_their_neighbors():
+    assert compute(1).parts[0].values == [["that the gets fed"], ["that the gets fed"]]
+
+
+def test_widths_are_trained_and_compared():
     result = compute(1)
-    assert result.parts[0].values == [["that the gets fed"], ["that the gets fed"]]
-    shares = dict(zip(result.parts[1].x, result.parts[1].lines["same kind"], strict=True))
-    assert shares[1] < 0.2 < 0.9 < shares[result.findings["best width"]] == max(shares.values())
-    assert shares[128] < max(shares.values())
-
-
-def test_counted_vectors_have_the_dot_products_of_positive_pmi():
-    """Counted independently here: how much more often than by chance two words are neighbors."""
-    counts, centers = Counter(), Counter()
-    for i in range(numbers.COUNTED):
-        text = re.findall(r"\w+(?:'\w+)*", story(0, i).text.lower())
-        for place, center in enumerate(text):
-            for neighbor in (*text[max(0, place - 2) : place], *text[place + 1 : place + 3]):
-                counts[center, neighbor] += 1
-                centers[center] += 1
-    total = centers.total()
-
-    def pmi(word, other):
-        ratio = counts[word, other] * total / centers[word] / centers[other]
-        return max(0.0, np.log(ratio)) if ratio else 0.0
-
-    words, U, strength = numbers.counted_vectors()
-    assert set(words) == set(centers)
-    gram = (U * strength**2) @ U.T
-    for one, other in (("cat", "dog"), ("cat", "park"), ("cat", "cat")):
-        expected = sum(pmi(one, word) * pmi(other, word) for word in centers)
-        assert gram[words.index(one), words.index(other)] == pytest.approx(expected)
+    losses = sweep(60, 1)
+    lines = result.part("loss by width")
+    assert lines.x == WIDTHS
+    assert np.array([*lines.lines.values()]) == pytest.approx(losses, abs=1e-5)
+    assert result.findings["best width"] == WIDTHS[losses[0].argmin()] == 8
+    assert result.findings["its loss on new sentences"] == pytest.approx(losses[0].min(), abs=1e-5)
 
 
 def test_training_pairs_and_learned_vectors():
@@ -112,55 +93,49 @@ def test_words_are_rows_of_a_table():
     one_hot, vectors = result.parts
     assert values(one_hot).sum(1).tolist() == [1] * 8
     assert [one_hot.columns[int(row.argmax())] for row in values(one_hot)] == WORDS
-    E = numbers.vocabulary()[1].numpy()
-    assert values(vectors) == pytest.approx((values(one_hot) @ E)[:, [0, 1, 2, 3, 31]])
+    assert values(vectors) == pytest.approx(run_head(WORDS)["X"][:, [0, 1, 2, 3, 31]])
     assert result.findings["numbers in the matrix"] == 8 * 32
 
 
 @pytest.fixture
 def head():
-    """Scores, weights, values and output in numpy, one number at a time."""
-    x = numbers.word_vectors().numpy()
-    W_Q, W_K, W_V = (W.numpy() for W in numbers.matrices())
-    S = np.array([[(x[i] @ W_Q) @ (x[j] @ W_K) for j in range(8)] for i in range(8)])
-    P = np.zeros((8, 8))
-    for i in range(8):
-        powers = np.exp(S[i, : i + 1] / np.sqrt(32))
-        P[i, : i + 1] = powers / powers.sum()
-    return S, P, x @ W_V, np.array([sum(P[i, j] * (x[j] @ W_V) for j in range(i + 1)) for i in range(8)])
+    return run_head(WORDS)
 
 
-def test_cells_are_dot_products(head):
+def test_cells_are_dot_products():
     result = compute(6)
-    assert values(result.parts[0]) == pytest.approx(head[0])
+    scores = run_head(WORDS, causal=False)["S"]
+    assert values(result.parts[0]) == pytest.approx(scores)
     assert (result.findings["query matrix"], result.findings["transposed key matrix"]) == ("8 × 32", "32 × 8")
-    assert result.findings["q2 · k4"] == pytest.approx(head[0][1, 3])
+    assert (result.findings["q2 · k1"], result.findings["q1 · k2"]) == pytest.approx(
+        (scores[1, 0], scores[0, 1])
+    )
 
 
 def test_future_is_masked(head):
     result = compute(7)
     masked, shown = map(values, result.parts)
     past = np.tri(8, dtype=bool)
-    assert masked[past] == pytest.approx(head[0][past] / np.sqrt(32))
+    assert masked[past] == pytest.approx(head["S"][past])
     assert np.isneginf(masked[~past]).all()
-    assert shown == pytest.approx(head[1])
+    assert shown == pytest.approx(head["P"])
     assert list(result.findings.values()) == pytest.approx([1, 1])
 
 
 def test_output_is_a_weighted_sum_of_values(head):
     result = compute(8)
     value, output = map(values, result.parts)
-    assert value == pytest.approx(head[2])
-    assert output == pytest.approx(head[3])
+    assert value == pytest.approx(head["V"])
+    assert output == pytest.approx(head["A"])
     assert output[1] == pytest.approx(result.findings["P21"] * value[0] + result.findings["P22"] * value[1])
 
 
-def test_loops_and_matrices_agree_and_differ_in_products(head):
+def test_loops_and_matrices_agree_and_differ_in_products():
     result = compute(9)
     assert result.findings["largest difference"] < 1e-12
     x, Ws = numbers.word_vectors(), numbers.matrices()
     for compute_head in (head_as_loops, head_as_matrices):
-        assert compute_head(x, *Ws).numpy() == pytest.approx(head[3])
+        assert compute_head(x, *Ws).numpy() == pytest.approx(run_head(WORDS, divided=True)["A"])
     for (loops, matrices), T in zip(result.part("products").values, (2, 4, 8, 16), strict=True):
         assert loops == T + 3 * T * (T + 1) / 2
         assert matrices == 5

@@ -208,6 +208,32 @@ def test_presenter_reveals_one_part_at_a_time(visit, axe, lecture, size, locale,
     page.get_by_role("heading", name=stops[-1]).wait_for()
 
 
+@pytest.mark.parametrize(("size", "locale"), [((1280, 720), "de-DE"), ((1920, 1080), "en-GB")])
+def test_speaker_notes_leave_the_figure_whole(visit, size, locale):
+    visitor = visit(width=size[0], height=size[1], locale=locale)
+    page = visitor.page
+    go(visitor, FIRST)
+    page.keyboard.press("p")
+    dialog = page.get_by_role("dialog")
+    dialog.wait_for()
+    page.keyboard.press("n")
+    notes = dialog.get_by_role("complementary")
+    notes.wait_for()
+    for stop in ANSWERS:
+        dialog.get_by_role("heading", name=stop).wait_for()
+        for _ in range(3):
+            page.keyboard.press("ArrowRight")
+        visitor.expect(dialog.locator("form").is_visible, True)
+        visitor.settle()
+        beside, figure, idea = (
+            each.bounding_box() for each in (notes, dialog.locator(".figure"), dialog.locator(".idea"))
+        )
+        assert beside["x"] >= figure["x"] + figure["width"], stop
+        assert beside["y"] >= idea["y"] + idea["height"], stop
+        assert beside["y"] + beside["height"] <= size[1], stop
+        page.keyboard.press("ArrowRight")
+
+
 def test_presentation_ends_at_the_last_stop(visitor):
     go(visitor, LAST)
     visitor.page.keyboard.press("p")

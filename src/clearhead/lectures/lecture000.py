@@ -12,9 +12,9 @@ LECTURE = Lecture(
         LectureStop(
             "000.1",
             "A static table has one vector per word, whatever the sentence. A transformer starts from such a table, "
-            "and then each block lets a token take in the tokens before it. Compare a token's vectors in two "
-            "sentences that differ in one word: “The chicken didn't cross the road because it was too tired” and "
-            "“… too wide”.",
+            "and then each block lets a token take in the tokens before it. Compare a token's vectors in “The chicken "
+            "didn't cross the road because it was too tired.” with those in “The trumpet didn't fit in the bucket "
+            "because it was too big.”, and with those in a sentence that differs in one word: “… too wide.”.",
             numbers.static_and_contextual,
             "In the embedding, every cosine is 1: one vector. If the words before “it” differ, its two vectors end up "
             "with a cosine of {cosine of “it” after different words:.2f}. But “tired” and “wide” come after “it”: "
@@ -35,43 +35,48 @@ LECTURE = Lecture(
         LectureStop(
             "000.3",
             "No matrices at all: score(xi, xj) = xi · xj, softmax over j ≤ i, ai = Σ αij xj. Below are "
-            "hand-chosen vectors, x1 = [1, 0], x2 = [0, 1] and x3 = [1, 1], and then the embeddings of “chicken”, "
-            "“road” and “it” from the model.",
+            "hand-chosen vectors, “chicken” = [2, 0.5], “road” = [-0.5, 1.5] and “it” = [1.5, 0], and then the model's "
+            "embeddings of “Ella lived near”.",
             numbers.simplest,
-            "A vector is most similar to itself, so each token attends mostly to itself. With the long embeddings of a "
-            "real model, the weights are 0 and 1 up to rounding: nothing is mixed. Both are reasons for what follows: "
-            "matrices, and the division by √d_k.",
+            "The vector of “it” resembles that of “chicken”, which gets {weight of “it” on “chicken”:.2f} of the "
+            "weight. The first token has no choice: its weight on itself is 1. With the long embeddings of a real "
+            "model, each token attends only to itself, and nothing is mixed: a reason for what follows, matrices and "
+            "the division by √d_k.",
             numbers.simplest_weight,
         ),
         LectureStop(
             "000.4",
             "Each vector plays three roles, and a matrix for each makes them different: qi = xi W^Q looks for "
-            "something, kj = xj W^K is what it is compared with, and vj = xj W^V is what is passed on. Here W^Q has "
-            "the rows [1, 1] and [0, 1], W^K [1, 0] and [1, 1], and W^V [2, 0] and [0, 1].",
+            "something, kj = xj W^K is what it is compared with, and vj = xj W^V is what is passed on. The vectors are "
+            "those of stop 3. W^Q has the rows [0, 2] and [0, 1], W^K [1, 0] and [0, 1], and W^V [0, 1] and [1, 0].",
             numbers.three_roles,
-            "Without matrices, the table of scores is symmetric. With them, x1 finds x2 "
-            "({score of x1 with x2:g}) but x2 does not find x1 ({score of x2 with x1:g}): a pronoun can look for "
-            "a noun without the noun looking for a pronoun.",
+            "Without matrices, “it” looks for vectors like its own and finds “chicken” "
+            "({simplified weight of “it” on “chicken”:.2f}). Here W^Q turns it into a query for the second number, and "
+            "“road” gets {weight of “it” on “road”:.2f}. W^V decides what is taken from it: its two numbers, swapped. "
+            "Scores are no longer symmetric: 1 with 2 is {score of 1 with 2:g}, and 2 with 1 is {score of 2 with 1:g}.",
             numbers.weight_without_query,
         ),
         LectureStop(
             "000.5",
             "A dot product of d random numbers is a sum of d products, so its spread grows like √d. Large scores "
             "saturate the softmax: one weight approaches 1, the others 0, and the slope w (1 - w) through which "
-            "gradients pass approaches 0. Divided by √d_k, scores keep the same spread at every width.",
+            "gradients pass approaches 0. Divided by √d_k, scores keep the same spread at every width. Here, 60 random "
+            "queries meet 8 keys each.",
             numbers.why_divide,
-            "With 1024 numbers per vector and 16 keys, the largest weight is {largest weight, undivided:.2f} on "
-            "average, and {largest weight, divided:.2f} if the scores are divided by √d_k.",
+            "With d_k = 64, undivided scores have a standard deviation of {standard deviation, undivided:.2f}, and the "
+            "largest weight is {largest weight, undivided:.2f} on average. Divided, they have one of "
+            "{standard deviation, divided:.2f}, and the largest weight is {largest weight, divided:.2f}.",
             numbers.spread_ratio,
         ),
         LectureStop(
             "000.6",
-            "With the vectors and matrices of stop 4: project x3 into its query, compare it with the keys of x1, x2 "
-            "and x3, divide by √2, take the softmax, weigh each value, and sum. The last table shows the same steps "
-            "in a head of the built-in model, where d_k is 32.",
+            "Everything a head does for the third token: project each xj into query, key and value, compare q3 with "
+            "the keys of x1, x2 and x3, divide by √d_k, take the softmax, weigh each value, sum, and pass on the "
+            "output through W^O. The head and the text are those of stop 2, and d_k is 32.",
             numbers.steps_for_x3,
             "Each column follows from the ones before it. a3 is the sum of the weighed values and depends on x1 and "
-            "x2 only through their keys and values. In the model, “was” attends to the token before it.",
+            "x2 only through their keys and values. “near” puts {weight of “near” on “Ella”:.0%} of its attention on "
+            "“Ella”: all scores are negative, and the softmax looks only at their differences.",
             numbers.third_weight,
         ),
         LectureStop(

@@ -39,13 +39,15 @@ LECTURE = Lecture(
         LectureStop(
             "001.3",
             "A sequence of digits ends in 1 if any digit was a 1, and in 0 otherwise. Let a 1 be followed by many "
-            "zeros. An RNN passes the information from cell to cell; in this one, each cell keeps a share of its "
-            "state, h = 0.9 h + x. Attention looks straight at the 1 (keys are multiplied by 10, as at stop 5).",
+            "zeros. An RNN passes the information from cell to cell, h = tanh(x w + h U + b); this one, with 4 units "
+            "and seed 4, is trained for 100 steps on 5 to 20 digits. Attention looks straight at the 1 (keys are "
+            "multiplied by 10, as at stop 5). Linear probes measure what is left: each tells from a state, or from "
+            "what attention gives, whether the first digit was a 1. Digits come with noise from -0.3 to 0.3.",
             numbers.running_example,
-            "After a hundred zeros, {state after 100 zeros:.2g} of the 1 is left in the state, while attention still "
-            "puts {attention weight after 100 zeros:.1%} of its weight on it. A cell that keeps its whole state would "
-            "not forget, but training would have to find it, and the gradient fades on its way back just as the state "
-            "does. `clearhead lab any-one` trains both.",
+            "After a hundred zeros, a probe is right in {accuracy in the state after 100 zeros:.0%} of the sequences, "
+            "where guessing would be right in half of them. In what attention gives, it is right in "
+            "{accuracy in the output of attention:.0%}. Some networks carry the information to the end and others "
+            "lose it, depending on the seed. `clearhead lab any-one` trains both kinds.",
             numbers.zeros_until_forgotten,
         ),
         LectureStop(

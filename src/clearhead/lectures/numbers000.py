@@ -11,9 +11,9 @@ from torch import Tensor
 
 from clearhead.inspect.edits import Edit
 from clearhead.inspect.trace import Trace
-from clearhead.labs import scale
 from clearhead.labs.heads import SEED, HeadScores, heads
-from clearhead.labs.lab import Findings, ResultPart, Table, Value
+from clearhead.labs.lab import Findings, Lines, ResultPart, Table, Value
+from clearhead.lectures.scaled_scores import draw_scores, sharpness
 from clearhead.lectures.stop import StopNumbers
 from clearhead.lectures.worked import CHICKEN, matrix, name_tokens, stories, table, trace_of
 from clearhead.model.attention_steps import compare, divide, mask, mix, project, softmax
@@ -22,13 +22,17 @@ from clearhead.model.mask import causal_matrix
 from clearhead.text.stories import story
 
 TIRED, WIDE = (CHICKEN.format(word) for word in ("tired", "wide"))
-# Here, the words that differ come before "it".
-BEFORE = ("The chicken was too tired, so it", "The road was too wide, so it")
+TRUMPET = (
+    "The trumpet didn't fit in the bucket because it was too big."  # differs from the others before "it"
+)
 ELLA = "Ella lived near the village. She had a trumpet, and it"
-# Three tokens of two numbers each, and three matrices, small enough for mental arithmetic.
-X = matrix([[1, 0], [0, 1], [1, 1]])
-W_Q, W_K, W_V = matrix([[1, 1], [0, 1]]), matrix([[1, 0], [1, 1]]), matrix([[2, 0], [0, 1]])
-NAMES = ("x1", "x2", "x3")
+# Three tokens of two numbers each, and three matrices: what the page opens stops 3 and 4 with.
+X = matrix([[2, 0.5], [-0.5, 1.5], [1.5, 0]])
+W_Q, W_K, W_V = matrix([[0, 2], [0, 1]]), matrix([[1, 0], [0, 1]]), matrix([[0, 1], [1, 0]])
+NAMES = ("1 chicken", "2 road", "3 it")
+OUTPUTS = ("a1", "a2", "a3")
+D_K, DRAW_SEED = 64, 1  # of the random scores of stop 5
+WIDTHS = tuple(2**i for i in range(10))
 VECTOR = matrix([[1, 3, 3, 5]])
 ROLES = ("previous", "induction", "antecedent")
 LENGTH, SEQUENCES = 50, 4  # tokens per repeated random sequence, and sequences, as for the head scores
@@ -40,13 +44,10 @@ def static_and_contextual() -> StopNumbers:
     cases = {
         "it, followed by tired / wide": (TIRED, WIDE, "it"),
         "the period after tired / wide": (TIRED, WIDE, "."),
-        "it, after the tired chicken / the wide road": (*BEFORE, "it"),
+        "it, after the chicken / the trumpet": (TIRED, TRUMPET, "it"),
     }
-    stages = [
-        "embedding",
-        *(f"block.{i}.input" for i in range(1, stories().transformer().config.n_block)),
-        "final",
-    ]
+    n_block = stories().transformer().config.n_block
+    stages = ["embedding", *(f"block.{i}.output" for i in range(n_block))]
     values = []
     for one, other, word in cases.values():
         first, second = ((trace, trace.position_of(word)) for trace in (trace_of(one), trace_of(other)))
@@ -99,18 +100,21 @@ def head_scores() -> HeadScores:
 
 
 def simplest() -> StopNumbers:
-    """The simplest attention, on three hand-chosen vectors and on three embeddings from the model."""
+    """The simplest attention, on three hand-chosen vectors and on the first three embeddings of a text."""
     parts: list[ResultPart] = []
-    words = ("chicken", "road", "it")
-    ids = [stories().tokenizer.encode(f" {word}")[0] for word in words]
-    real = stories().transformer().embedding.weight[ids].detach().double()
-    for kind, names, x in (("hand-chosen vectors", NAMES, X), ("embeddings from the model", words, real)):
+    trace = trace_of(ELLA)
+    real = trace.read("embedding")[:3].double()
+    for kind, names, x in (
+        ("hand-chosen vectors", NAMES, X),
+        ("embeddings from the model", name_tokens(trace.tokens[:3]), real),
+    ):
         scores = compare(x, x)
         weights = softmax(mask(scores, causal_matrix(3, 3)))
         parts.append(table(f"scores, {kind}", names, names, scores))
         parts.append(table(f"weights, {kind}", names, names, weights, shaded=True))
-    parts.append(table("outputs, hand-chosen vectors", ("a1", "a2", "a3"), ("1", "2"), simplest_attention(X)))
-    return {}, parts
+    parts.append(table("outputs, hand-chosen vectors", OUTPUTS, ("1", "2"), simplest_attention(X)))
+    weight = softmax(compare(X, X)[2])[0].item()
+    return {"weight of “it” on “chicken”": weight}, parts
 
 
 def simplest_weight() -> float:
@@ -120,18 +124,23 @@ def simplest_weight() -> float:
 
 
 def three_roles() -> StopNumbers:
+    """The same vectors without and with the matrices of the three roles."""
     Q, K, V = project(X, W_Q), project(X, W_K), project(X, W_V)
+    plain, full = (softmax(mask(scores, causal_matrix(3, 3))) for scores in (compare(X, X), compare(Q, K)))
     findings: Findings = {
-        "simplified score of x1 with x2": (X[0] @ X[1]).item(),
-        "simplified score of x2 with x1": (X[1] @ X[0]).item(),
-        "score of x1 with x2": (Q[0] @ K[1]).item(),
-        "score of x2 with x1": (Q[1] @ K[0]).item(),
+        "simplified weight of “it” on “chicken”": plain[2, 0].item(),
+        "weight of “it” on “road”": full[2, 1].item(),
+        "score of 1 with 2": (Q[0] @ K[1]).item(),
+        "score of 2 with 1": (Q[1] @ K[0]).item(),
     }
     columns = [f"{name} {i}" for name in ("x", "query", "key", "value") for i in (1, 2)]
     parts: list[ResultPart] = [
         table("three roles", NAMES, columns, torch.cat((X, Q, K, V), dim=1)),
-        table("simplified scores x xᵀ", NAMES, NAMES, compare(X, X)),
+        table("simplified weights", NAMES, NAMES, plain, shaded=True),
+        table("simplified outputs", OUTPUTS, ("1", "2"), mix(plain, X)),
         table("scores Q Kᵀ", NAMES, NAMES, compare(Q, K)),
+        table("weights", NAMES, NAMES, full, shaded=True),
+        table("outputs", OUTPUTS, ("1", "2"), mix(full, V)),
     ]
     return findings, parts
 
@@ -142,9 +151,34 @@ def weight_without_query() -> float:
 
 
 def why_divide() -> StopNumbers:
-    """Random vectors of growing width, with and without the division."""
-    result = scale.run(keys=16, widest=1024, samples=100, seed=0)
-    return result.findings, result.parts
+    """The softmax of random scores, with and without the division."""
+    drawn = draw_scores(D_K, DRAW_SEED)
+    measured = {"undivided": sharpness(drawn), "divided by √d_k": sharpness(divide(drawn, D_K))}
+    largest: dict[str, list[float | None]] = {name: [] for name in measured}
+    for d_k in WIDTHS:
+        drawn = draw_scores(d_k, DRAW_SEED)
+        for name, scores in zip(largest, (drawn, divide(drawn, d_k)), strict=True):
+            largest[name].append(sharpness(scores)[1])
+    columns = ["standard deviation", "largest weight", "slope α (1 - α)"]
+    parts: list[ResultPart] = [
+        table(f"scores and weights, d_k = {D_K}", [*measured], columns, matrix([*measured.values()])),
+        Lines(
+            "largest weight by width",
+            "d_k",
+            "mean largest weight",
+            [float(d_k) for d_k in WIDTHS],
+            largest,
+            logarithmic=True,
+        ),
+    ]
+    undivided, divided = measured.values()
+    findings: Findings = {
+        "standard deviation, undivided": undivided[0],
+        "standard deviation, divided": divided[0],
+        "largest weight, undivided": undivided[1],
+        "largest weight, divided": divided[1],
+    }
+    return findings, parts
 
 
 def spread_ratio() -> float:
@@ -153,31 +187,35 @@ def spread_ratio() -> float:
 
 
 def steps_for_x3() -> StopNumbers:
-    """Project, compare, divide, softmax, weigh, sum, for the third of three tokens."""
-    query, K, V = project(X[2], W_Q), project(X, W_K), project(X, W_V)
-    scores = K @ query
-    scaled = divide(scores, 2)
-    weights = softmax(scaled)
-    weighed = weights[:, None] * V
-    columns = ["key 1", "key 2", "q3 · k", "/ √2", "weight", "value 1", "value 2", "weighed 1", "weighed 2"]
-    steps = torch.cat((K, scores[:, None], scaled[:, None], weights[:, None], V, weighed), dim=1)
+    """Project, compare, divide, softmax, weigh, sum and write, for the third token in a head of the model."""
+    block, number, _ = head_scores().best("antecedent")
+    trace = trace_of(ELLA)
+    head = trace.block[block].head[number]
+    weights, value = head.weights[2, :3], head.value[:3]
+    steps = torch.stack((head.scores[2, :3], head.scaled[2, :3], weights), dim=1)
+    weighed = weights[:, None] * value
+    rows = torch.stack([each[2, :3] for each in (head.query, head.mixed, head.output)])
+    names, numbers = name_tokens(trace.tokens[:3]), ("1", "2", "3")
     parts: list[ResultPart] = [
-        table("query of x3", ["q3"], ["1", "2"], query[None]),
-        table("steps", NAMES, columns, steps),
-        table("output", ["a3"], ["1", "2"], mix(weights, V)[None]),
+        table(
+            "project: first three numbers of each key and value",
+            names,
+            [f"{name} {i}" for name in ("key", "value") for i in numbers],
+            torch.cat((head.key[:3, :3], value[:, :3]), dim=1),
+        ),
+        table(
+            "compare, divide, softmax, weigh",
+            names,
+            ["q3 · k", f"/ √{trace.config.d_head}", "weight", *(f"weighed {i}" for i in numbers)],
+            torch.cat((steps, weighed[:, :3]), dim=1),
+        ),
+        table("query, sum and output: first three numbers", ("q3", "a3", "a3 W^O"), numbers, rows),
     ]
-    parts.append(_steps_in_model())
-    return {}, parts
-
-
-def _steps_in_model() -> Table:
-    """The same steps at the third token of a sentence, in a head of the model."""
-    trace = trace_of("The chicken was")
-    head = trace.block[0].head[0]
-    norms = (head.weights[2][:, None] * head.value).norm(dim=1)
-    steps = torch.stack((head.scores[2], head.scaled[2], head.weights[2], norms), dim=1)
-    columns = ["q3 · k", "/ √32", "weight", "‖weighed value‖"]
-    return table("in the model, block 0, head 0", name_tokens(trace.tokens), columns, steps)
+    findings: Findings = {
+        "head": f"block {block}, head {number}",
+        "weight of “near” on “Ella”": weights[0].item(),
+    }
+    return findings, parts
 
 
 def third_weight() -> float:

@@ -11,6 +11,8 @@ from clearhead.labs.attention import BOOST, ZEROS
 from clearhead.labs.lab import Findings, Lines, ResultPart, Table
 from clearhead.lectures.counting import count_sentence
 from clearhead.lectures.stop import StopNumbers
+from clearhead.lectures.tiny_rnn import attended, probe_accuracy, probe_sequences, train_rnn
+from clearhead.lectures.tiny_rnn import run_rnn as run_tiny_rnn
 from clearhead.lectures.worked import embed, matrix, name_digits, stories, table
 from clearhead.model.attention_steps import compare, divide, mask, mix, project, softmax
 from clearhead.model.lectures import linear_attention, query_attention, simplest_attention
@@ -28,7 +30,9 @@ STATIC = {
     "of": [0.1, 0.1],
     "bats": [0.6, 0.6],
 }
-KEPT = 0.9  # share of its state that the recurrent cell of stop 3 keeps
+RNN_SEED, RNN_STEPS = 4, 100
+LONGEST_PROBED = 200  # zeros after the first digit, of which stop 3 shows the first 100
+KEPT = 0.9  # share of its state that the recurrent cell in the question of stop 3 keeps
 ONES = embed("1")[0]
 IDENTITY = matrix([[1, 0], [0, 1]])
 LOOK_FOR_ONES = matrix([[0, 1], [0, 1]])
@@ -95,19 +99,24 @@ def outputs_that_change() -> float:
 
 
 def running_example() -> StopNumbers:
+    """How well a linear probe finds the first digit after zeros: in an RNN's state, and in what attention gives."""
     zeros = [0, *ZEROS[:5]]
-    states = [KEPT**n for n in zeros]
-    weights = [weight_on_one(n, BOOST) for n in zeros]
+    digits = probe_sequences(LONGEST_PROBED)
+    states, mixed = run_tiny_rnn(train_rnn(RNN_SEED, RNN_STEPS), digits), attended(digits, BOOST)
+    in_state, in_attention = ([probe_accuracy(vectors[:, n]) for n in zeros] for vectors in (states, mixed))
     parts: list[ResultPart] = [
         Lines(
-            "a 1, and then zeros",
+            "accuracy of a probe for the first digit",
             "zeros",
-            "what is left of the 1",
+            "accuracy",
             [float(n) for n in zeros],
-            {"state of the RNN": [*states], "attention weight": [*weights]},
+            {"state of the RNN": [*in_state], "output of attention": [*in_attention]},
         )
     ]
-    return {"state after 100 zeros": states[-1], "attention weight after 100 zeros": weights[-1]}, parts
+    return {
+        "accuracy in the state after 100 zeros": in_state[-1],
+        "accuracy in the output of attention": in_attention[-1],
+    }, parts
 
 
 def weight_on_one(zeros: int, boost: float) -> float:

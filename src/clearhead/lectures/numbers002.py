@@ -8,9 +8,7 @@ from functools import cache
 from itertools import groupby
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
@@ -20,41 +18,51 @@ from clearhead.labs.catalog import ELLA, WILL
 from clearhead.labs.lab import Findings, Lines, ResultPart, Table, Value
 from clearhead.labs.neighbors import FOX
 from clearhead.lectures.numbers000 import head_scores
+from clearhead.lectures.random_numbers import seed_of, uniform
 from clearhead.lectures.stop import StopNumbers
+from clearhead.lectures.width_sweep import sweep
 from clearhead.lectures.worked import name_tokens, stories, table, trace_of
-from clearhead.model.attention_steps import compare, divide, mask, mix, project, softmax
+from clearhead.model.attention_steps import compare, mask, mix, project, softmax
 from clearhead.model.lectures import head_as_loops, head_as_matrices
 from clearhead.model.mask import causal_matrix
-from clearhead.text.stories import ANIMALS, PLACES, THINGS, story
 from clearhead.text.word_corpus import split_words
 
 CAT = "I have to make sure that the cat gets fed"
 DOG = "I forgot to make sure that the dog gets fed"
 WINDOW = 2
 CONTEXT = 8
-COUNTED = 400  # stories
-WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128)
+SENTENCES, SWEEP_SEED = 60, 1  # for the models of several widths
 WORDS = split_words(FOX)[:8]
-WIDTH, VALUE_WIDTH, SEED = 32, 8, 8
+WIDTH, VALUE_WIDTH = 32, 8
+# The page's projections: uniform numbers up to this size. W^V is the first columns of a wider matrix.
+PROJECTION_SIZE, MAX_VALUE_WIDTH = 0.3, 10
+SEEDS = {"W_Q": 1, "W_K": 2, "W_V": 3}
 
 
 def distributional_hypothesis() -> StopNumbers:
-    """The contexts of two words, and how the width of count-based vectors affects their neighbors."""
+    """The contexts of two words, and the losses of skip-gram models of several widths."""
     cat, dog = (contexts(sentence, word) for sentence, word in ((CAT, "cat"), (DOG, "dog")))
+    losses = width_losses()
+    held_out, training = zip(*losses.values(), strict=True)
     parts: list[ResultPart] = [
         Table(
             "words within two positions", ["cat", "dog"], ["neighbors"], [[" ".join(cat)], [" ".join(dog)]]
         ),
         Lines(
-            "nearest neighbors by width",
+            "loss by width",
             "width",
-            "share of nearest words of the same kind",
-            [float(width) for width in WIDTHS],
-            {"same kind": [*(share_of_kind(width) for width in WIDTHS)]},
+            "loss",
+            [float(width) for width in losses],
+            {"on new sentences": [*held_out], "on the training sentences": [*training]},
         ),
     ]
-    best = max(WIDTHS, key=share_of_kind)
-    return {"best width": best, "its share": share_of_kind(best)}, parts
+    best = min(losses, key=lambda width: losses[width][0])
+    return {"best width": best, "its loss on new sentences": losses[best][0]}, parts
+
+
+@cache
+def width_losses() -> dict[int, tuple[float, float]]:
+    return sweep(SENTENCES, SWEEP_SEED)
 
 
 def contexts(sentence: str, word: str) -> list[str]:
@@ -63,37 +71,6 @@ def contexts(sentence: str, word: str) -> list[str]:
 
 def shared_contexts() -> float:
     return len(set(contexts(CAT, "cat")) & set(contexts(DOG, "dog")))
-
-
-@cache
-def counted_vectors() -> tuple[list[str], NDArray[np.float64], NDArray[np.float64]]:
-    """Words, and the left factors and singular values of their co-occurrence counts (positive PMI)."""
-    samples = [pair for i in range(COUNTED) for pair in pairs(split_words(story(0, i).text.lower()), WINDOW)]
-    words = sorted({center for center, _ in samples})
-    number = {word: i for i, word in enumerate(words)}
-    counts = np.zeros((len(words), len(words)))
-    for center, neighbor in samples:
-        counts[number[center], number[neighbor]] += 1
-    expected = counts.sum(1, keepdims=True) * counts.sum(0, keepdims=True) / counts.sum()
-    association = np.log(np.maximum(counts / expected, 1.0))
-    U, strength, _ = np.linalg.svd(association)
-    return words, U, strength
-
-
-def share_of_kind(width: int) -> float:
-    """Of the nearest words of each animal, place and thing, the share that are of the same kind."""
-    words, U, strength = counted_vectors()
-    vectors = U[:, :width] * np.sqrt(strength[:width])
-    vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-    shares = []
-    for kind in (ANIMALS, PLACES, THINGS):
-        members = [words.index(word) for word in kind if word in words]
-        for member in members:
-            cosines = vectors @ vectors[member]
-            cosines[member] = -np.inf
-            nearest = np.argsort(-cosines, kind="stable")[: len(members) - 1]
-            shares.append(len(set(nearest.tolist()) & set(members)) / len(nearest))
-    return float(np.mean(shares))
 
 
 def features() -> StopNumbers:
@@ -185,10 +162,9 @@ def first_out_of_reach() -> float:
 
 @cache
 def vocabulary() -> tuple[list[str], Tensor]:
-    """The distinct words of the sentence, and a table of random vectors, one row each."""
-    words = sorted(set(WORDS))
-    random = torch.Generator().manual_seed(SEED)
-    return words, torch.randn(len(words), WIDTH, generator=random, dtype=torch.float64)
+    """The distinct words of the sentence, and a table of random vectors, always the same ones for the same word."""
+    words = list(dict.fromkeys(WORDS))
+    return words, torch.stack([uniform(1.0, seed_of(word), WIDTH) for word in words])
 
 
 def word_vectors() -> Tensor:
@@ -219,11 +195,8 @@ def count_rows() -> float:
 @cache
 def matrices() -> tuple[Tensor, Tensor, Tensor]:
     """W^Q and W^K, 32 × 32, and W^V, 32 × 8."""
-    random = torch.Generator().manual_seed(SEED + 1)
-    shapes = ((WIDTH, WIDTH), (WIDTH, WIDTH), (WIDTH, VALUE_WIDTH))
-    W_Q, W_K, W_V = (
-        torch.randn(shape, generator=random, dtype=torch.float64) / WIDTH**0.5 for shape in shapes
-    )
+    W_Q, W_K = (uniform(PROJECTION_SIZE, SEEDS[name], WIDTH, WIDTH) for name in ("W_Q", "W_K"))
+    W_V = uniform(PROJECTION_SIZE, SEEDS["W_V"], WIDTH, MAX_VALUE_WIDTH)[:, :VALUE_WIDTH]
     return W_Q, W_K, W_V
 
 
@@ -233,7 +206,7 @@ def scores() -> Tensor:
 
 
 def weights() -> Tensor:
-    return softmax(mask(divide(scores(), WIDTH), causal_matrix(8, 8)))
+    return softmax(mask(scores(), causal_matrix(8, 8)))
 
 
 def query_and_key() -> StopNumbers:
@@ -243,8 +216,9 @@ def query_and_key() -> StopNumbers:
     findings: Findings = {
         "query matrix": " × ".join(map(str, Q.shape)),
         "transposed key matrix": " × ".join(map(str, K.T.shape)),
-        "row 2, column 4 of the product": scores()[1, 3].item(),
-        "q2 · k4": sum(q * k for q, k in zip(Q[1].tolist(), K[3].tolist(), strict=True)),
+        "row 2, column 1 of the product": scores()[1, 0].item(),
+        "q2 · k1": sum(q * k for q, k in zip(Q[1].tolist(), K[0].tolist(), strict=True)),
+        "q1 · k2": scores()[0, 1].item(),
     }
     return findings, [table("query · keyᵀ, 8 × 8", names, names, scores(), shaded=True)]
 
@@ -258,14 +232,14 @@ def equal_score() -> float:
 
 def temporal_dimension() -> StopNumbers:
     names = name_tokens(WORDS)
-    masked = mask(divide(scores(), WIDTH), causal_matrix(8, 8))
+    masked = mask(scores(), causal_matrix(8, 8))
     sums = weights().sum(1)
     findings: Findings = {
         "smallest sum of a row of weights": sums.min().item(),
         "largest sum of a row of weights": sums.max().item(),
     }
     return findings, [
-        table("scores divided by √32, and masked", names, names, masked),
+        table("masked scores", names, names, masked),
         table("weights", names, names, weights(), shaded=True),
     ]
 
