@@ -180,7 +180,7 @@ def test_model_without_a_chat_template_is_rejected(model_folder, clearhead):
     [
         (("--token", "short"), "the token is too weak"),
         (("--token", "x" * 20, "--no-token"), "--token and --no-token"),
-        (("--no-token", "--host", "0.0.0.0"), "requires a token"),
+        (("--no-token", "--host", "0.0.0.0"), "a token is required"),
     ],
 )
 def test_serve_rejects_weak_or_missing_tokens(options, said, model_folder, clearhead):

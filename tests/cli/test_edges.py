@@ -74,7 +74,7 @@ def test_model_files_respect_the_umask(clearhead, story_file, tmp_path):
         clearhead("train", story_file, "--out", "model", *SMALL)
     finally:
         os.umask(before)
-    modes = {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "model").iterdir()}
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "model").rglob("*") if path.is_file()}
     assert modes == {0o640}
 
 

@@ -63,7 +63,7 @@ def test_signal_stops_training_and_saves_the_model(command, number, story_file, 
         lines = []
         for line in training.stderr:
             lines.append(line)
-            if line.startswith("step "):
+            if "step " in line:
                 training.send_signal(number)
                 break
         lines += training.stderr

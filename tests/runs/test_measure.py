@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from clearhead.runs import measure
+from clearhead.runs import plan as plan_module
 from clearhead.runs.measure import Measure
 from clearhead.runs.plan import make_plan
 from clearhead.runs.request import TrainingRequest
@@ -55,3 +56,25 @@ def test_plan_of_a_timed_run_records_the_number_of_threads(tokens, speeds):
         assert plan.threads == 4
         assert torch.get_num_threads() == 4
     assert make_plan(TrainingRequest(batch=8, steps=5), tokens, 1000, 64, CPU, None).threads is None
+
+
+def plan_for(n_vocab, n_tokens, monkeypatch, seconds_per_token=1e-6):
+    """Plan two minutes on a machine on which every size takes the same time per token."""
+    monkeypatch.setattr(
+        plan_module.Measure,
+        "take",
+        lambda request, config, tokens, device, left: Measure(8, seconds_per_token, 1e-7, False, 1),
+    )
+    tokens = Tokens.of(np.zeros(n_tokens, dtype=np.int64))
+    return make_plan(TrainingRequest(minutes=2), tokens, 1000, n_vocab, CPU, 120.0).config
+
+
+def test_text_repeated_often_gets_a_small_model(monkeypatch):
+    for n_tokens, size in ((208_000, (4, 64)), (338_000, (4, 96)), (591_000, (4, 128))):
+        config = plan_for(4096, n_tokens, monkeypatch)
+        assert (config.n_block, config.d_model) == size
+
+
+def test_characters_and_texts_repeated_rarely_get_a_larger_model(monkeypatch):
+    assert plan_for(65, 208_000, monkeypatch).d_model > 64
+    assert plan_for(4096, 5_000_000, monkeypatch).d_model > 128

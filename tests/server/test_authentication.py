@@ -272,14 +272,14 @@ def test_middleware_accepts_authenticated_requests(middleware, kind):
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "127.1"])
 def test_non_loopback_hosts_require_a_token(host):
-    with pytest.raises(UserError, match="requires a token"):
+    with pytest.raises(UserError, match="a token is required"):
         open_socket(host, 0, None)
 
 
 @pytest.mark.parametrize("host", ["example.com", "host.invalid", ""])
 def test_host_names_are_rejected_without_a_token(host):
     """It does not matter whether this machine can resolve them."""
-    with pytest.raises(UserError, match=r"requires a token|choose another --host"):
+    with pytest.raises(UserError, match=r"a token is required|choose another --host"):
         open_socket(host, 0, None)
 
 

@@ -21,6 +21,10 @@ from clearhead.text.tokens import Tokens
 # Not taken from the run being extended: the device may differ, and the hash is computed again.
 OWN = ("minutes", "steps", "device", "start_sha256")
 
+# Peak learning rate of an extension, relative to the run's. Measured for models trained from scratch
+# (docs/experiments.md).
+PEAK = 0.7
+
 
 def complete_request(request: TrainingRequest, saved: dict[str, Any]) -> TrainingRequest:
     """The request, with the settings that it leaves open taken from those saved with the run."""
@@ -46,8 +50,8 @@ def extend_plan(
 ) -> Plan:
     """The plan of a finished run with more steps: the schedule starts again after the steps done.
 
-    Model, batch and learning rate stay the same. `left` is the number of seconds left, `start` the model that
-    was fine-tuned.
+    Model and batch stay the same, and the learning rate has a lower peak. `left` is the number of seconds left,
+    `start` the model that was fine-tuned.
     """
     config, recipe, context, validated = plan.config, plan.recipe, plan.context, plan.validated
     if left is None:
@@ -73,4 +77,8 @@ def extend_plan(
     recipe = replace(recipe, steps=done + steps, first_step=done, warmup=warmup)
     if start is None:
         config, recipe = regularize(request, config, recipe, tokens)
+        scale = PEAK if plan.recipe.first_step == 0 else 1.0  # further extensions have the same peak
+        recipe = replace(
+            recipe, learning_rate=scale * recipe.learning_rate, matrix_rate=scale * recipe.matrix_rate
+        )
     return replace(plan, config=config, recipe=recipe)

@@ -35,6 +35,10 @@ DEFAULT_STEPS = 1000
 # 16 training tokens per parameter of the blocks, in 1,000 to 2,000 steps.
 TOKENS_PER_PARAMETER = 8
 MOST_PARAMETERS_PER_TOKEN = 10  # of the text; beyond this a model overfits
+# The same for a text of BPE tokens that is repeated more than MOST_EPOCHS times, measured on CPUs
+# (docs/experiments.md); a text of characters bears more.
+MOST_PARAMETERS_IF_REPEATED = 1.5
+LEAST_REPEATED_VOCABULARY = 512
 
 # Sizes of a text in bytes, and the BPE vocabulary for a shorter one. Measured on 0.1 to 30 MB (docs/experiments.md).
 VOCABULARIES = ((100_000, 512), (300_000, 1024), (600_000, 2048))
@@ -142,18 +146,22 @@ def make_plan(
     ]
     began = time.perf_counter()  # after the first measurement, which on a GPU includes setup
     while rest and time.perf_counter() - began < MEASURING_SHARE * left:
-        # The cost per token grows at most in proportion to the parameters, so these are sure to be small enough.
-        sure = [
-            each
+        # The cost per token grows at most in proportion to the parameters.
+        at_most = {
+            each: measure.seconds_per_token * _block_parameters(each) / _block_parameters(config)
             for each in rest
-            if _is_enough(
-                measure.seconds_per_token * _block_parameters(each) / _block_parameters(config), each, left
-            )
-        ]
+        }
+        rest = [each for each in rest if not _overfits(at_most[each], each, tokens, device, left)]
+        if not rest:
+            break
+        sure = [each for each in rest if _is_enough(at_most[each], each, left)]
         larger = sure[-1] if sure else rest[0]
         its_measure = Measure.take(request, larger, tokens, device, left)
         if not _is_enough(its_measure.seconds_per_token, larger, left):
             break
+        if _overfits(its_measure.seconds_per_token, larger, tokens, device, left):
+            rest = rest[: rest.index(larger)]
+            continue
         config, measure = larger, its_measure
         rest = rest[rest.index(larger) + 1 :]
     left -= time.perf_counter() - start
@@ -167,6 +175,16 @@ def _block_parameters(config: LearnerConfig) -> int:
 def _is_enough(seconds_per_token: float, config: LearnerConfig, left: float) -> bool:
     """Whether a model of this size would see enough tokens in the remaining seconds to be worth it."""
     return left / seconds_per_token >= TOKENS_PER_PARAMETER * _block_parameters(config)
+
+
+def _overfits(
+    seconds_per_token: float, config: LearnerConfig, tokens: Tokens, device: torch.device, left: float
+) -> bool:
+    """Whether a model of this size would repeat the text so often that a smaller one learns more."""
+    epochs = left / seconds_per_token / len(tokens)
+    is_measured = device.type == "cpu" and config.n_vocab >= LEAST_REPEATED_VOCABULARY
+    most = MOST_PARAMETERS_IF_REPEATED * len(tokens)
+    return is_measured and epochs >= MOST_EPOCHS and _block_parameters(config) > most
 
 
 def _plan_steps(request: TrainingRequest, tokens: Tokens, n_vocab: int, device: torch.device) -> Plan:
