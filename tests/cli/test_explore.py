@@ -236,3 +236,23 @@ def test_demo_says_what_is_left_of_a_run(tmp_path, model_folder):
     assert demo_command._tell_end(tmp_path / "none") == "stopped before training began; nothing was saved"
     make_finished(tmp_path / "done", model_folder)
     assert "clearhead explore" in demo_command._tell_end(tmp_path / "done")
+
+
+def test_pulled_model_is_not_opened_first(monkeypatch):
+    from types import SimpleNamespace
+
+    from clearhead.cli import explore
+    from clearhead.formats import listing
+
+    config = SimpleNamespace(kind="transformer")
+    models = [
+        SimpleNamespace(path=name, origin=origin, made=made, config=config)
+        for name, origin, made in (
+            ("smollm2", "pulled", 9),
+            ("stories", "built-in", 0),
+            ("old", "run", 1),
+            ("new", "run", 2),
+        )
+    ]
+    monkeypatch.setattr(listing, "list_models", lambda places, report: models)
+    assert explore._newest() == ["new", "old", "stories", "smollm2"]

@@ -325,3 +325,12 @@ def test_tour_is_shown_on_the_first_visit_only(visit):
     visitor.button("Start the tour").click()
     visitor.page.keyboard.press("Escape")
     visitor.expect(walk.count, 0)
+
+
+def test_keys_change_nothing_in_a_view_without_steps(visitor):
+    visitor.open(model="modern", text=TEXT, view="labs", block=0)
+    before = visitor.page.url
+    for key in ("PageDown", "ArrowDown", "ArrowRight"):
+        visitor.page.keyboard.press(key)
+    visitor.settle()
+    assert visitor.page.url == before

@@ -105,7 +105,7 @@ def _check_kinds(models: list[str]) -> None:
 
 
 def _newest() -> list[Path]:
-    """The models that the page can show, newest first; the built-in one is last."""
+    """The models that the page can show: your own, newest first, then the built-in and the pulled ones."""
     from clearhead.formats.listing import list_models
     from clearhead.formats.places import all_places, usual_places
 
@@ -114,4 +114,7 @@ def _newest() -> list[Path]:
     if all(each.origin == "built-in" for each in found):
         where = " or ".join(map(str, usual_places()))
         err.print(f"no models in {where}: showing the built-in one; to train your own, run clearhead demo")
-    return [each.path for each in sorted(found, key=lambda each: each.made, reverse=True)]
+    found.sort(key=lambda each: each.made, reverse=True)
+    # A pulled model is large and slow to load: it opens first only if it is named.
+    ranks = {"built-in": 1, "pulled": 2}
+    return [each.path for each in sorted(found, key=lambda each: ranks.get(each.origin, 0))]

@@ -82,9 +82,10 @@ export function paintFlow(pen: Pen, layout: Layout, data: FlowData, theme: Theme
     for (const row of rows) {
       const y = rowY(layout, row);
       pen.circle(x, y, radius, muted, PALETTES[theme].paper);
-      if (radius < 4) continue;
-      pen.line(x - radius + 2, y, x + radius - 2, y, muted, 1.25);
-      pen.line(x, y - radius + 2, x, y + radius - 2, muted, 1.25);
+      if (radius < 2.5) continue;
+      const arm = radius < 4 ? radius - 1 : radius - 2;
+      pen.line(x - arm, y, x + arm, y, muted, 1.25);
+      pen.line(x, y - arm, x, y + arm, muted, 1.25);
     }
   }
   paintBlocks(pen, layout, data, rows, theme);
@@ -172,7 +173,7 @@ function paintAttention(pen: Pen, layout: Layout, data: FlowData, rows: number[]
   const { width } = attentionCell(layout);
   const scale = colorScale("attention", theme);
   const weights = cellWeights(layout, data, rows);
-  const { peak } = cellColorRange(weights, layout.length);
+  const { peak } = attentionColorRange(layout, data)!;
   const perCell = tokensPerCell(layout);
   const radius = width > 8 ? 2.5 : 0;
   const { gap, height: cellHeight } = drawnCell(layout);
@@ -296,7 +297,9 @@ function cellColorRange(weights: number[][], length: number): ColorRange {
 /** The color range of the attention weights on screen. */
 export function attentionColorRange(layout: Layout, data: FlowData): ColorRange | undefined {
   if (!data.weights || layout.columns.attention.width === 0) return undefined;
-  const rows = Array.from({ length: layout.count }, (_, i) => layout.first + i);
+  // All rows, not only those on the screen: scrolling must not change the color of a weight.
+  const { firstRow, rows: count } = data.weights;
+  const rows = Array.from({ length: count }, (_, i) => firstRow + i);
   return cellColorRange(cellWeights(layout, data, rows), layout.length);
 }
 

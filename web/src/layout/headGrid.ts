@@ -6,6 +6,7 @@ export const MARGIN = 58; // left of the blocks, for their names
 const [MIN_SIDE, MAX_SIDE] = [18, 240]; // side of a pattern, in pixels
 const TOP = 18; // above the blocks, for the names of the heads
 const CAPTION = 15; // below a sorted pattern: its name and score
+const [SCORED_SIDE, SMALL_CAPTION] = [24, 12]; // a smaller pattern has room for its score alone
 const MAX_BANDS = 6;
 
 export interface HeadGrid {
@@ -46,7 +47,7 @@ export function sortedGrid(count: number, width: number, height: number): HeadGr
   for (let side = MAX_SIDE; ; side -= 2) {
     const columns = Math.max(1, Math.floor((width + GAP) / (side + GAP)));
     const rows = Math.ceil(count / columns);
-    const caption = side >= NAMED_SIDE ? CAPTION : 0;
+    const caption = side >= NAMED_SIDE ? CAPTION : side >= SCORED_SIDE ? SMALL_CAPTION : 0;
     const fits = rows * (side + caption + GAP) <= height;
     if (fits || side <= MIN_SIDE) return { side, columns, rows, bandWidth: width, left: 0, top: 0, caption };
   }

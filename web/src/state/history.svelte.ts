@@ -3,7 +3,7 @@
 import { runName } from "../model/runs";
 import type { Page } from "./page.svelte";
 
-const EDIT_PAUSE = 1500; // milliseconds: text changes closer together share one history entry
+const EDIT_PAUSE = 1500; // milliseconds: changes of the text or of an edit's value closer together share an entry
 
 /** Pushes a history entry when another part, view, model, text, number, target token, attribution path or stop is opened,
  * or an edit is made, and replaces the current one otherwise.
@@ -11,12 +11,14 @@ const EDIT_PAUSE = 1500; // milliseconds: text changes closer together share one
 export function syncHistory(getPage: () => Page): void {
   let lastEntry = "";
   let lastText = "";
+  let lastValues = ""; // of the edits
   let changedAt = -EDIT_PAUSE;
   let generated = false; // whether the last change to the text was generated
   $effect(() => {
     const page = getPage();
     const { model, block, head, part, view, open, word, against, path, edits, stop } = page.location;
     const text = page.location.text ?? "";
+    const values = JSON.stringify(edits);
     const query = page.query;
     const entry = JSON.stringify([
       runName(model),
@@ -28,7 +30,7 @@ export function syncHistory(getPage: () => Page): void {
       word,
       against,
       path,
-      edits,
+      edits.map(({ site }) => site),
       stop,
     ]);
     if (page.shown === null && !page.isEmpty) return;
@@ -36,10 +38,13 @@ export function syncHistory(getPage: () => Page): void {
     const stillTyping =
       text !== lastText &&
       (page.generating ? generated && text.startsWith(lastText) : performance.now() - changedAt < EDIT_PAUSE);
-    const moved = lastEntry !== "" && (entry !== lastEntry || (text !== lastText && !stillTyping));
+    const stillDragging = values !== lastValues && performance.now() - changedAt < EDIT_PAUSE;
+    const isChanged = (text !== lastText && !stillTyping) || (values !== lastValues && !stillDragging);
+    const moved = lastEntry !== "" && (entry !== lastEntry || isChanged);
     if (text !== lastText) generated = page.generating;
-    if (text !== lastText && lastEntry !== "") changedAt = performance.now();
-    [lastEntry, lastText] = [entry, text];
+    const isReadersChange = query !== location.search && lastEntry !== ""; // not the back button's
+    if (isReadersChange && (text !== lastText || values !== lastValues)) changedAt = performance.now();
+    [lastEntry, lastText, lastValues] = [entry, text, values];
     if (query === location.search) return;
     if (moved) history.pushState(null, "", query || location.pathname);
     else history.replaceState(null, "", query || location.pathname);

@@ -1,6 +1,7 @@
 /** Keyboard shortcuts. */
 
 import { nextStop } from "../lectures/lectures";
+import { WITHOUT_TEXT } from "./location";
 import type { Page } from "./page.svelte";
 
 /** Whether an element handles key presses itself. */
@@ -41,11 +42,17 @@ export function moveStop(page: Page, by: number): boolean {
   return stop !== null;
 }
 
+function actionsOf(page: Page): Actions {
+  const { view } = page.location;
+  if (view === "lectures") return lectureActions(page);
+  return WITHOUT_TEXT.includes(view) ? {} : explorerActions(page); // the keys scroll what has no steps
+}
+
 /** Performs the shortcut for a key press. Returns whether there was one. */
 export function handleShortcut(page: Page, event: KeyboardEvent): boolean {
   if (event.metaKey || event.ctrlKey || event.altKey || isFormField(event.target as HTMLElement))
     return false;
-  const actions = page.location.view === "lectures" ? lectureActions(page) : explorerActions(page);
+  const actions = actionsOf(page);
   const act = actions[event.key];
   if (!act) return false;
   event.preventDefault();

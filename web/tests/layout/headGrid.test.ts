@@ -33,3 +33,9 @@ test("sorted patterns fill the width, as large as the height allows", () => {
   expect(patternAt(grid, 1, 1, 16)).toBe(0);
   expect(patternAt(grid, 1239, 559, 16)).toBeNull();
 });
+
+test("each of many sorted patterns has room for its score", () => {
+  const grid = sortedGrid(270, 1310, 380);
+  expect(grid.caption).toBeGreaterThan(0);
+  expect(grid.rows * (grid.side + grid.caption)).toBeLessThanOrEqual(380);
+});
