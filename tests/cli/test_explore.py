@@ -8,13 +8,16 @@ import sys
 import time
 from contextlib import contextmanager
 from functools import partial
+from types import SimpleNamespace
 
 import httpx
 import pytest
 
 from clearhead.api.runs import RunRequest
 from clearhead.cli import demo as demo_command
+from clearhead.cli import explore as explore_command
 from clearhead.cli.explore import can_open
+from clearhead.formats import listing
 from clearhead.page.assets import has_site
 from clearhead.runs.demo import demo_request
 from tests.serving import make_finished
@@ -239,11 +242,6 @@ def test_demo_says_what_is_left_of_a_run(tmp_path, model_folder):
 
 
 def test_pulled_model_is_not_opened_first(monkeypatch):
-    from types import SimpleNamespace
-
-    from clearhead.cli import explore
-    from clearhead.formats import listing
-
     config = SimpleNamespace(kind="transformer")
     models = [
         SimpleNamespace(path=name, origin=origin, made=made, config=config)
@@ -255,4 +253,4 @@ def test_pulled_model_is_not_opened_first(monkeypatch):
         )
     ]
     monkeypatch.setattr(listing, "list_models", lambda places, report: models)
-    assert explore._newest() == ["new", "old", "stories", "smollm2"]
+    assert explore_command._newest() == ["new", "old", "stories", "smollm2"]

@@ -233,6 +233,14 @@ export class Page extends Selection {
     return this.#appending;
   }
 
+  /** Stops generating when the reader starts to edit the text. A token that is being computed is not appended. */
+  stopGenerating(): void {
+    if (!this.generating) return;
+    this.generating = false;
+    this.#edition++;
+    this.#controller?.abort();
+  }
+
   /** Switches to another model once it is loaded. Changes nothing if it cannot be loaded. */
   async selectModel(model: string): Promise<void> {
     if (this.models.find(model)?.state !== "loaded") {
