@@ -33,7 +33,7 @@ check: $(READY) $(if $(NPM),$(WEB))
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/lint-imports --no-cache
-	$(if $(NPM),,@echo 'npm is not installed: the page's code is not checked')
+	$(if $(NPM),,@echo "npm is not installed: the page is not checked")
 	@# mypy runs alongside the page's checks: each uses one core.
 	$(BIN)/mypy & mypy=$$!; page=0; $(if $(NPM),(cd web && npm run --silent check) || page=1;) wait $$mypy && exit $$page
 

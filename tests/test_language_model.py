@@ -188,7 +188,6 @@ def test_each_sample_has_its_own_finish_reason(model):
 def test_generation_stops_at_the_time_limit(model):
     text = model.generate("The", tokens=10**6, seconds=0.3, logit_bias={model.tokenizer.end_id: -100})
     assert text.finish_reason == "time"
-    assert len(text) > 3
     [*_, last] = model.stream("The", tokens=10**6, seconds=0.1, logit_bias={model.tokenizer.end_id: -100})
     assert last.finish_reason == "time"
 

@@ -10,12 +10,12 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 CODE = (
-    *("src", "web/src", "web/tests", "bench", "tools", "tests"),
+    *("src", "web", "bench", "tools", "tests", "zensical.toml"),
     *("hatch_build.py", "Makefile", "pyproject.toml", ".pre-commit-config.yaml", ".ci"),
 )
 TEXT = (*CODE, "docs", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "RELEASING.md", ".github")
 GERMAN = re.compile(r"(\.|/)de\.ts$")
-SUFFIXES = {".py", ".ts", ".svelte", ".css", ".html", ".md", ".ipynb", ".toml", ".yml", ".yaml", ""}
+SUFFIXES = {".py", ".ts", ".js", ".svelte", ".css", ".html", ".md", ".ipynb", ".toml", ".yml", ".yaml", ""}
 
 # Identifiers replaced by standard names: AttentionMask, KVCache, Sampler, Scheduler, TraceCache, …
 NAMES = re.compile(
@@ -96,6 +96,18 @@ def test_no_two_types_share_a_name():
     assert len(names) > 200
     assert [name for name, count in names.items() if count > 1] == []
     assert not RETIRED_TYPES & set(names)
+
+
+def test_no_two_types_of_the_page_share_a_name():
+    declaration = re.compile(
+        r"^ *(?:export )?(?:(?:interface|class) (\w+)|type (\w+)(?:<.*>)? =)", re.MULTILINE
+    )
+    paths = [path for path in tracked("web/src") if path.suffix in (".ts", ".svelte")]
+    found = [match for path in paths for match in declaration.findall(path.read_text(encoding="utf-8"))]
+    names = Counter(one or other for one, other in found)
+    del names["Props"]  # of a component
+    assert len(names) > 100
+    assert [name for name, count in names.items() if count > 1] == []
 
 
 def test_types_are_found():

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from clearhead.cli import RECEIVED, _end
+from clearhead.cli.signals import RECEIVED, interrupt
 from clearhead.language_model import load
 from clearhead.runs import training
 
@@ -37,7 +37,7 @@ def test_signal_during_saving_does_not_lose_the_model(number, clearhead, story_f
 def test_interrupt_swallowed_by_an_import_still_stops_training(clearhead, story_file):
     try:
         with suppress(KeyboardInterrupt):  # as some libraries do
-            _end(signal.SIGINT, None)
+            interrupt(signal.SIGINT, None)
         result = clearhead("train", story_file, "--out", "model", *SMALL, "--steps", 50)
     finally:
         RECEIVED.clear()

@@ -33,7 +33,7 @@ def test_predictions_and_probabilities_are_printed_for_each_blank(filler, clearh
 def test_json_output_matches_fill(filler, clearhead, monkeypatch):
     document = json.loads(clearhead("fill", filler, TEXT, "--json").out)
     assert document["text"] == TEXT
-    found = [[(each["word"], each["probability"]) for each in words] for words in document["blanks"]]
+    found = [[(each["token"], each["probability"]) for each in words] for words in document["blanks"]]
     assert found == load(filler).fill(TEXT)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(TEXT.encode())))
     assert json.loads(clearhead("fill", filler, "-", "--json").out) == document

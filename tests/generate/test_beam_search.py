@@ -114,7 +114,6 @@ def test_window_slides_when_the_context_is_full():
 def test_search_stops_at_the_timeout():
     text = made("modern", 0).generate("The", tokens=10**6, beams=2, seconds=0.2)
     assert text.finish_reason == "time"
-    assert len(text.ids) >= 1
     assert math.isfinite(text.score)
 
 

@@ -138,7 +138,6 @@ def test_timeout_applies_to_running_and_waiting_requests(engine):
     waiting = engine.submit(endless(seconds=0.1))
     assert [list(handle)[-1].finish_reason for handle in (*handles, waiting)] == ["time"] * 3
     assert waiting.events == [Event(0, finish_reason="time")]
-    assert len(handles[0].events) > 1
     assert time.monotonic() - started >= 0.3
 
 

@@ -147,13 +147,13 @@ class Reference:
     def turn(self, vector, place, i):
         if self.c.position != "rotary":
             return vector
-        half, turned = self.c.rotary_dim // 2, vector.clone()
+        half, rotated = self.c.rotary_dim // 2, vector.clone()
         for f in range(half):
             angle = place * self.frequency(i, f)
             a, b = vector[f], vector[f + half]
-            turned[f] = a * math.cos(angle) - b * math.sin(angle)
-            turned[f + half] = b * math.cos(angle) + a * math.sin(angle)
-        return turned
+            rotated[f] = a * math.cos(angle) - b * math.sin(angle)
+            rotated[f + half] = b * math.cos(angle) + a * math.sin(angle)
+        return rotated
 
     def attention(self, i, x):
         c, at, of = self.c, f"block.{i}", f"blocks.{i}"

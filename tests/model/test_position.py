@@ -10,11 +10,11 @@ def test_rotary_scores_depend_only_on_distance():
     query, key = torch.randn(2, 1, 1, 1, 8).double()
 
     def score(i: int, j: int) -> float:
-        turned = [
+        rotated = [
             rotate(vector, rotation(torch.tensor([[place]]), 8, 10_000.0))
             for vector, place in ((query, i), (key, j))
         ]
-        return float((turned[0] * turned[1]).sum())
+        return float((rotated[0] * rotated[1]).sum())
 
     assert math.isclose(score(5, 3), score(105, 103), abs_tol=1e-4)
     assert not math.isclose(score(5, 3), score(5, 4), abs_tol=1e-2)
@@ -27,8 +27,8 @@ def test_position_zero_is_not_rotated():
 
 def test_rotation_preserves_norms():
     x = torch.randn(2, 3, 5, 8)
-    turned = rotate(x, rotation(torch.arange(5)[None], 8, 10_000.0))
-    assert torch.allclose(turned.norm(dim=-1), x.norm(dim=-1), atol=1e-5)
+    rotated = rotate(x, rotation(torch.arange(5)[None], 8, 10_000.0))
+    assert torch.allclose(rotated.norm(dim=-1), x.norm(dim=-1), atol=1e-5)
 
 
 def test_sinusoids_match_the_paper():

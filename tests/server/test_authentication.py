@@ -20,7 +20,7 @@ OURS = {
     ("POST", "/v1/chat/completions"),
     ("GET", "/api/models"),
     ("POST", "/api/tokens"),
-    ("POST", "/api/words"),
+    ("POST", "/api/token_texts"),
     ("POST", "/api/trace"),
     ("POST", "/api/site"),
     ("POST", "/api/weight"),

@@ -197,7 +197,7 @@ def test_text_is_tokenized(client, server):
 def test_token_ids_are_converted_to_text(client, server):
     model = server.model
     ids = [model.config.n_vocab - 1, *model.tokenizer.encode(" é b"), 0]
-    result = post(client, "/api/words", {"model": "small", "ids": ids}).json()
+    result = post(client, "/api/token_texts", {"model": "small", "ids": ids}).json()
     assert result == {"tokens": model.tokenizer.pieces(ids)}
     for wrong, message in (
         ([model.config.n_vocab], f"token {model.config.n_vocab} does not exist"),
@@ -205,7 +205,7 @@ def test_token_ids_are_converted_to_text(client, server):
         ([0] * 4097, "ids"),
         ([-1], "ids"),
     ):
-        response = client.post("/api/words", json={"model": "small", "ids": wrong})
+        response = client.post("/api/token_texts", json={"model": "small", "ids": wrong})
         assert response.status_code == 400
         assert message in response.json()["error"]["message"]
 

@@ -119,7 +119,7 @@ def test_lens_exports_match_python(visitor, model, take):
     assert [(int(row["block"]), int(row["position"])) for row in rows] == places
     for row, (block, position) in zip(rows, places, strict=True):
         best = chances[block, position].argmax().item()
-        assert (row["token"], row["word"]) == (trace.tokens[position], *model.tokenizer.pieces([best]))
+        assert (row["token"], row["prediction"]) == (trace.tokens[position], *model.tokenizer.pieces([best]))
         assert float(row["probability"]) == pytest.approx(chances[block, position, best].item(), **CLOSE)
         assert float(row["chosen"]) == pytest.approx(chances[block, position, wanted].item(), **CLOSE)
     svg = take(visitor, "SVG", "modern-lens.svg")

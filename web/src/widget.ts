@@ -10,7 +10,7 @@ import { watchTheme } from "./state/theme";
 import style from "./style.css?inline";
 import EmbeddedExplorer from "./views/EmbeddedExplorer.svelte";
 
-interface Opening {
+interface WidgetOpening {
   query: string; // the location it opens at
   ids: number[] | null; // token ids of the text
   edits: number; // how many edits were made in Python
@@ -18,7 +18,7 @@ interface Opening {
 
 async function render({ model, el }: { model: WidgetModel; el: HTMLElement }): Promise<() => void> {
   await loadFonts();
-  const opening = model.get("opening") as Opening;
+  const opening = model.get("opening") as WidgetOpening;
   const height = model.get("height") as number | null;
   const host = document.createElement("div");
   host.dataset.lmSuppressShortcuts = "true"; // turns off JupyterLab's own shortcuts

@@ -10,13 +10,12 @@ import sys
 import traceback
 from contextlib import suppress
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
+from clearhead.cli.signals import interrupt
 from clearhead.errors import OwnError, UserError, guess
 
 INTERRUPTED = 130  # exit code after Ctrl-C; typer returns it too
-RECEIVED: list[int] = []  # signals so far: a library that is being imported may swallow the KeyboardInterrupt
 
 
 def main() -> None:
@@ -24,9 +23,9 @@ def main() -> None:
     or with 130 after Ctrl-C.
     """
     try:
-        signal.signal(signal.SIGTERM, _end)
+        signal.signal(signal.SIGTERM, interrupt)
         if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # shells ignore it in background jobs
-            signal.signal(signal.SIGINT, _end)
+            signal.signal(signal.SIGINT, interrupt)
         for stream in (sys.stdout, sys.stderr):
             stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # an ASCII terminal shows ? for é
         code = run(sys.argv[1:])
@@ -114,12 +113,6 @@ def _reword(error: Any, message: str) -> str:
         message = error.message + meant.replace("mean '", "mean '--")
     message = message.replace(". Did you mean", "; did you mean").rstrip(".")
     return f"{message} See {see}" if message.endswith("?") else f"{message}; see {see}"
-
-
-def _end(number: int, _: FrameType | None) -> None:
-    """Handle SIGTERM like Ctrl-C: close what is open and remove temporary files."""
-    RECEIVED.append(number)
-    raise KeyboardInterrupt
 
 
 def _forget_output() -> None:

@@ -38,11 +38,11 @@ def fill(
     text = read_argument(text)
     blanks = load(model, device).fill(text, count)
     if json:
-        named = [[{"word": word, "probability": p} for word, p in words] for words in blanks]
+        named = [[{"token": token, "probability": p} for token, p in tokens] for tokens in blanks]
         print_json({"text": text, "blanks": named})
         return
-    width = max((len(show_token(word)) for words in blanks for word, _ in words), default=0)
-    for i, words in enumerate(blanks):
+    width = max((len(show_token(token)) for tokens in blanks for token, _ in tokens), default=0)
+    for i, tokens in enumerate(blanks):
         out.print(f"blank {i}")
-        for word, probability in words:
-            out.print(f"  {show_token(word):<{width}}  {probability:.4f}")
+        for token, probability in tokens:
+            out.print(f"  {show_token(token):<{width}}  {probability:.4f}")

@@ -179,8 +179,8 @@ def _lens_document(trace: Trace, positions: range | None) -> dict[str, Any]:
         lens: Any = trace.lens().tokens()
     else:
         lens = [
-            {"position": t, "words": words}
-            for t, words in zip(positions, _said(trace, positions), strict=True)
+            {"position": t, "tokens": tokens}
+            for t, tokens in zip(positions, _said(trace, positions), strict=True)
         ]
     return {"tokens": trace.tokens, "lens": lens, "verify": trace.verify()}
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from rich.live import Live
 from rich.text import Text
 
-from clearhead.cli import RECEIVED
 from clearhead.cli.console import clock, err, plural, printable
+from clearhead.cli.signals import RECEIVED
 from clearhead.runs.observer import Observer
 from clearhead.runs.progress_line import describe_progress
 

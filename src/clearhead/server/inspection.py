@@ -34,7 +34,7 @@ def make_router(trace_cache: TraceCache) -> APIRouter:
     router = APIRouter(prefix="/api", tags=["clearhead"])
     # Tokenizing is cheap, and does not wait for queries that run a model.
     add_query(router, trace_cache, "/tokens", tokenize, responses=MODEL_ERRORS, exclusive=False)
-    add_query(router, trace_cache, "/words", spell, responses=MODEL_ERRORS)
+    add_query(router, trace_cache, "/token_texts", spell, responses=MODEL_ERRORS)
     add_query(router, trace_cache, "/trace", trace, responses=MODEL_ERRORS)
     add_query(router, trace_cache, "/site", site, responses=MATRIX)
     add_query(router, trace_cache, "/weight", weight, responses=MATRIX)

@@ -104,7 +104,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/words": {
+    "/api/token_texts": {
         parameters: {
             query?: never;
             header?: never;
@@ -117,7 +117,7 @@ export interface paths {
          * Spell
          * @description Return the text of each token id.
          */
-        post: operations["spell_api_words_post"];
+        post: operations["spell_api_token_texts_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -3475,7 +3475,7 @@ export interface operations {
             };
         };
     };
-    spell_api_words_post: {
+    spell_api_token_texts_post: {
         parameters: {
             query?: never;
             header?: never;

@@ -68,7 +68,7 @@ export function pairsTable(why: WhyResponse): Table {
 /** The logit lens at each block and position. */
 export function lensTable(lens: LensToken[][], tokens: string[], first: number): Table {
   return {
-    columns: ["block", "position", "token", "word", "probability", "chosen"],
+    columns: ["block", "position", "token", "prediction", "probability", "chosen"],
     rows: lens.flatMap((row, block) =>
       row.map(({ text, probability, chosen }, i) => {
         return [block, first + i, tokens[first + i]!, text, probability, chosen];

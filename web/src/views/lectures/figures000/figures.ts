@@ -1,6 +1,6 @@
 /** The figures of lecture 000. */
 
-import type { Figure } from "../figures";
+import type { LectureFigure } from "../figures";
 import Block from "./Block.svelte";
 import Dividing from "./Dividing.svelte";
 import ManyHeads from "./ManyHeads.svelte";
@@ -12,7 +12,7 @@ import StaticAndContextual from "./StaticAndContextual.svelte";
 import StepByStep from "./StepByStep.svelte";
 import ThreeRoles from "./ThreeRoles.svelte";
 
-export const FIGURES_000: Record<string, Figure> = {
+export const FIGURES_000: Record<string, LectureFigure> = {
   "000.1": StaticAndContextual,
   "000.2": SelectiveIntegration,
   "000.3": SimplestAttention,

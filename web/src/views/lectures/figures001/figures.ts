@@ -1,6 +1,6 @@
 /** The figures of lecture 001. */
 
-import type { Figure } from "../figures";
+import type { LectureFigure } from "../figures";
 import KeysAndQuery from "./KeysAndQuery.svelte";
 import LanguageModeling from "./LanguageModeling.svelte";
 import LinearAttention from "./LinearAttention.svelte";
@@ -11,7 +11,7 @@ import SelfAttention from "./SelfAttention.svelte";
 import SharedApi from "./SharedApi.svelte";
 import TwoTokens from "./TwoTokens.svelte";
 
-export const FIGURES_001: Record<string, Figure> = {
+export const FIGURES_001: Record<string, LectureFigure> = {
   "001.1": LanguageModeling,
   "001.2": SharedApi,
   "001.3": RunningExample,

@@ -1,6 +1,6 @@
 /** The figures of lecture 002. */
 
-import type { Figure } from "../figures";
+import type { LectureFigure } from "../figures";
 import FeatureVectors from "./FeatureVectors.svelte";
 import LoopsAndMatrices from "./LoopsAndMatrices.svelte";
 import MainTask from "./MainTask.svelte";
@@ -12,7 +12,7 @@ import SlidingWindow from "./SlidingWindow.svelte";
 import Values from "./Values.svelte";
 import WidthSweep from "./WidthSweep.svelte";
 
-export const FIGURES_002: Record<string, Figure> = {
+export const FIGURES_002: Record<string, LectureFigure> = {
   "002.1": WidthSweep,
   "002.2": SkipGram,
   "002.3": MainTask,
