@@ -10,7 +10,7 @@ import pytest
 
 import clearhead as ch
 from clearhead.errors import UserError
-from clearhead.runs.extension import complete_request
+from clearhead.runs.extension import PEAK, complete_request
 from clearhead.runs.held_out import read_held_out
 from clearhead.runs.listing import describe_run
 from clearhead.runs.request import TrainingRequest
@@ -18,6 +18,7 @@ from clearhead.runs.run_folder import read_metrics
 from clearhead.runs.saved_run import SavedRun
 from clearhead.text.corpus import Document
 from clearhead.text.stories import stories
+from clearhead.training.recipe import Recipe
 
 SMALL = {
     "blocks": 1,
@@ -113,6 +114,7 @@ def test_extended_by_steps_twice(lines, tmp_path):
     for total in (15, 20):
         run = train(open_run(tmp_path / "run", texts, steps=5))
         assert run.trainer.step == total
+        assert run.plan.recipe.matrix_rate == pytest.approx(PEAK * Recipe(1, 1).matrix_rate)
     assert json.loads((tmp_path / "run" / "run.json").read_text())["earlier"] == [
         {"steps": 10, "minutes": None},
         {"steps": 5, "minutes": None},

@@ -8,9 +8,11 @@ import torch
 
 from clearhead.errors import UserError
 from clearhead.language_model import load
+from clearhead.runs import run as run_module
 from clearhead.runs.progress import ExponentialAverage
 from clearhead.runs.request import TrainingRequest
 from clearhead.runs.run import Run, with_time
+from clearhead.runs.threads import using_threads
 from clearhead.text.corpus import Document, documents
 
 SMALL = TrainingRequest(
@@ -291,3 +293,20 @@ def test_run_stopped_between_validations_has_no_validation_loss(story_file, tmp_
     assert run.losses
     assert run.model.training["steps_done"] < 10
     assert run.model.training["validation_loss"] is None
+
+
+def test_timed_run_on_a_busy_machine_prints_a_note_and_restores_the_threads(texts, monkeypatch):
+    monkeypatch.setattr(run_module, "describe_load", lambda threads: "other programs are using the processor")
+    before = torch.get_num_threads()
+    with using_threads(2):
+        run = Run(texts, request(steps=None, minutes=0.01))
+        assert run.notes == ["other programs are using the processor"]
+        list(run)
+        assert torch.get_num_threads() == 2
+    assert torch.get_num_threads() == before
+
+
+def test_run_of_a_given_number_of_steps_does_not_watch_the_machine(texts, monkeypatch):
+    monkeypatch.setattr(run_module, "describe_load", lambda threads: "other programs are using the processor")
+    assert Run(texts, SMALL).notes == []
+    assert Run(texts, SMALL).threads is None

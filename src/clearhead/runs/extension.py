@@ -13,7 +13,7 @@ from clearhead.networks import Learner
 from clearhead.runs.measure import Measure
 from clearhead.runs.pace import Schedule
 from clearhead.runs.plan import Plan
-from clearhead.runs.recipes import regularize
+from clearhead.runs.recipes import choose_warmup, regularize
 from clearhead.runs.request import TrainingRequest
 from clearhead.runs.start import measure_start, prepare
 from clearhead.text.tokens import Tokens
@@ -73,7 +73,7 @@ def extend_plan(
         schedule = Schedule.fit(left, seconds_per_step, reading, n_validated, context)
         steps = schedule.steps
         plan = replace(plan, seconds=left, **schedule.to_plan())
-    warmup = min(100, max(1, steps // 20)) if recipe.name == "classic" else min(20, max(1, steps // 10))
+    warmup = choose_warmup(recipe.name, steps)
     recipe = replace(recipe, steps=done + steps, first_step=done, warmup=warmup)
     if start is None:
         config, recipe = regularize(request, config, recipe, tokens)

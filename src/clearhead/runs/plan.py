@@ -78,13 +78,13 @@ class Plan:
 
     def warnings(self, n_tokens: int, fine_tuned: bool = False) -> list[str]:
         """Warnings about training this long on a text of this many tokens."""
-        words, epochs = [], self.epochs(n_tokens)
+        messages, epochs = [], self.epochs(n_tokens)
         steps = self.recipe.steps - self.recipe.first_step
         if self.seconds is not None and steps < FEW_STEPS:
             only = f"there is time for only about {steps} step{'' if steps == 1 else 's'}: train for longer"
-            words.append(only + (", or fine-tune adapters or a smaller model" if fine_tuned else ""))
+            messages.append(only + (", or fine-tune adapters or a smaller model" if fine_tuned else ""))
         if self.share < 1:
-            words.append(
+            messages.append(
                 f"there is not enough time to tokenize the whole text: only 1/{1 / self.share:.0f} of it is "
                 "used, sampled throughout; train for more minutes to use more"
             )
@@ -93,11 +93,11 @@ class Plan:
                 ", and so would a pretrained model fine-tuned on it "
                 "(clearhead pull smollm2, then --from smollm2)"
             )
-            words.append(
+            messages.append(
                 f"the text is short: {epochs:,.0f} epochs may overfit; more text would help more than more time"
                 + (start if n_tokens < FEW_TOKENS and not fine_tuned else "")
             )
-        return words
+        return messages
 
     def to_json(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "config"} | {

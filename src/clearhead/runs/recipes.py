@@ -48,7 +48,7 @@ def choose_recipe(
         accumulation=request.accumulation,
         name=request.recipe,
         optimizer=request.optimizer or ("adamw" if request.recipe == "classic" else "muon"),
-        warmup=min(20, max(1, steps // 10)),
+        warmup=choose_warmup(request.recipe, steps),
         bfloat16=bfloat16,
         seed=request.seed,
     )
@@ -59,7 +59,6 @@ def choose_recipe(
             learning_rate=request.learning_rate or rate,
             beta2=beta2,
             decay_embeddings=True,
-            warmup=min(100, max(1, steps // 20)),
             schedule="cosine",
             final_lr_scale=0.1,
         )
@@ -73,6 +72,11 @@ def choose_recipe(
             recipe = replace(recipe, momentum=0.9, normalize_rows=True)
         return replace(recipe, learning_rate=share * recipe.learning_rate)
     return replace(recipe, learning_rate=request.learning_rate or ADAMW_RATE)
+
+
+def choose_warmup(recipe_name: str, steps: int) -> int:
+    """The number of steps in which the learning rate rises."""
+    return min(100, max(1, steps // 20)) if recipe_name == "classic" else min(20, max(1, steps // 10))
 
 
 def may_be_half(config: LearnerConfig, device: torch.device) -> bool:
