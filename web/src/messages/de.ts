@@ -149,6 +149,7 @@ export const de: Messages = {
     stream: (token, block) => `Residualstrom von „${token}“ vor Block ${block}`,
     neuron: (neuron, block) => `Neuron ${neuron} von Block ${block}`,
     weights: (block, head, token) => `Aufmerksamkeitsgewichte von „${token}“ in Kopf ${block}.${head}`,
+    share: (token, weight) => `„${token}“ ${weight}`,
     silence: "Ausschalten",
     silenceSays: "Ausschalten: diese Zahlen auf null setzen.",
     scaleSays: "Diese Zahlen mit dem Faktor unten multiplizieren.",
@@ -168,7 +169,7 @@ export const de: Messages = {
       ablated: (what) => `${what}: ausgeschaltet`,
       scaled: (what, amount) => `${what}: × ${amount}`,
       patched: (what, text) => `${what}: aus „${text}“ übernommen`,
-      set: (what) => `${what}: gesetzt`,
+      set: (what, value) => `${what}: auf ${value} gesetzt`,
     },
     active: (count) => (count === 1 ? "1 Änderung aktiv" : `${count} Änderungen aktiv`),
     unused: "Für diese Ansicht gelten Änderungen nicht.",
@@ -634,6 +635,7 @@ export const de: Messages = {
   cell: {
     hover: "Zeige auf eine Zahl, um zu sehen, wie sie berechnet wurde; klicke, um sie zurückzuverfolgen.",
     trained: "Das ist ein trainiertes Gewicht, aus Text gelernt. Hier endet die Spur.",
+    inactive: "Dieses Neuron ist für jedes Token dieses Textes 0.",
     edited: (value, computed) =>
       `Eine Bearbeitung hat diese Zahl auf ${value} gesetzt. Ohne sie ergibt die Formel ${computed}.`,
     back: "Zurück",

@@ -140,6 +140,7 @@ export const en = {
     neuron: (neuron: number, block: number) => `neuron ${neuron} of block ${block}`,
     weights: (block: number, head: number, token: string) =>
       `attention weights of “${token}” in head ${block}.${head}`,
+    share: (token: string, weight: string) => `“${token}” ${weight}`,
     silence: "Ablate",
     silenceSays: "Ablate: set these numbers to zero.",
     scaleSays: "Multiply these numbers by the scale factor below.",
@@ -160,7 +161,7 @@ export const en = {
       ablated: (what: string) => `${what}: ablated`,
       scaled: (what: string, amount: string) => `${what}: × ${amount}`,
       patched: (what: string, text: string) => `${what}: patched from “${text}”`,
-      set: (what: string) => `${what}: set`,
+      set: (what: string, value: string) => `${what}: set to ${value}`,
     } as Record<"ablated" | "scaled" | "patched" | "set", (what: string, detail: string) => string>,
     active: (count: number) => (count === 1 ? "1 edit active" : `${count} edits active`),
     unused: "This view does not use edits.",
@@ -609,6 +610,7 @@ export const en = {
   cell: {
     hover: "Point at a number to see how it was computed; click it to trace it back.",
     trained: "This is a trained weight, learned from text. The trace ends here.",
+    inactive: "This neuron is 0 for every token of this text.",
     edited: (value: string, computed: string) =>
       `An edit set this number to ${value}. Without it, the formula gives ${computed}.`,
     back: "Back",
