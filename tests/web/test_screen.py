@@ -258,6 +258,31 @@ def test_row_labels_have_room_for_descenders(visit):
     assert min(room) >= 1.15  # lines
 
 
+def test_back_walks_the_steps_of_a_head(visitor):
+    visitor.open(model="modern", text="The duck was too tired")
+    steps = ("divide", "softmax", "sum")
+    for step in steps:
+        visitor.button(step).click()
+        visitor.expect(lambda: visitor.step, step)
+        visitor.expect(lambda step=step: f"step={step}" in visitor.url, True)
+    for step in reversed(steps[:-1]):
+        visitor.page.go_back()
+        visitor.expect(lambda: visitor.step, step)
+    visitor.page.go_forward()
+    visitor.expect(lambda: visitor.step, "softmax")
+
+
+def test_autoplay_does_not_flood_the_history(visitor):
+    visitor.open(model="modern", text="The duck was too tired")
+    visitor.button("divide").click()
+    visitor.expect(lambda: "step=divide" in visitor.url, True)
+    before = visitor.page.evaluate("history.length")
+    visitor.button("Play").click()
+    visitor.expect(lambda: "step=softmax" in visitor.url, True)
+    visitor.button("Pause").click()
+    assert visitor.page.evaluate("history.length") == before
+
+
 def test_generated_text_is_one_history_entry(visitor):
     visitor.open(model="shared", text="a cat")
     before = visitor.page.evaluate("history.length")
