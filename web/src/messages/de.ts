@@ -101,6 +101,9 @@ export const de: Messages = {
     pull: (usual) => `Um es zu verwenden, lade ${usual} in der Modellliste oben links herunter.`,
     command: (usual) => `Um es zu verwenden, führe clearhead pull ${usual} aus und öffne es hier.`,
     working: "Das Experiment läuft …",
+    elapsed: (seconds) => `${seconds}\u202fs`,
+    waiting: "Ein anderes Experiment läuft noch. Dieses beginnt, sobald es beendet ist.",
+    cancel: "Abbrechen",
     findings: "Kennzahlen",
     question: "Frage",
     byHand: "Matrizen von Hand ändern",
@@ -188,6 +191,10 @@ export const de: Messages = {
     description:
       "Jeder Kopf oder jede Position wird der Reihe nach ausgeschaltet (auf null gesetzt) oder aus dem anderen Text übernommen. Die Zahl ist die Änderung der logarithmierten Wahrscheinlichkeit des Ziel-Tokens: −0,69 halbiert die Wahrscheinlichkeit. Klicke auf eine Zelle, um sie auszuwählen.",
     over: { head: "Köpfe", position: "Positionen" },
+    progress: {
+      head: (done, all) => `${done} von ${all} Köpfen`,
+      position: (done, all) => `${done} von ${all} Positionen`,
+    },
     withEdits: "Die aktiven Änderungen bleiben bestehen: Die Zahl bezieht sich auf die Vorhersage mit ihnen.",
     patched: "aus dem anderen Text übernehmen, statt auszuschalten",
     block: (i) => `Block ${i}`,
@@ -745,6 +752,16 @@ export const de: Messages = {
       "Das ist der ausgewählte Teil, Schritt für Schritt und mit den tatsächlichen Zahlen. Mit den Pfeiltasten wechselst du zwischen den Schritten, mit P spielst du sie ab. Zeige auf eine Zahl, um ihre Formel zu sehen; klicke, um sie zu den Zahlen zurückzuverfolgen, aus denen sie berechnet wurde, bis hin zu den trainierten Gewichten.",
       "Das sagt das Modell als nächstes Wort vorher. Ändere die Sampling-Einstellungen, klicke auf ein Wort, um es anzuhängen, oder lass das Modell Text erzeugen.",
       "Gib hier deinen eigenen Text ein. Alles ändert sich mit, während du tippst.",
+    ],
+    keys: "Tastenkürzel",
+    shortcuts: [
+      ["← →", "voriger oder nächster Schritt"],
+      ["↑ ↓", "voriges oder nächstes Token"],
+      ["[ ]", "voriger oder nächster Kopf"],
+      ["Bild auf, Bild ab", "voriger oder nächster Block"],
+      ["P", "die Schritte abspielen"],
+      ["Esc", "zurück zur vorigen Zahl"],
+      ["Eingabe", "im Text: das nächste Token anhängen"],
     ],
   },
   controls: {

@@ -85,6 +85,9 @@ export const en = {
     pull: (usual: string) => `To use it, pull ${usual} in the list of models at the top left.`,
     command: (usual: string) => `To use it, run clearhead pull ${usual} and open it here.`,
     working: "Running…",
+    elapsed: (seconds: number) => `${seconds} s`,
+    waiting: "Another lab is running. This one starts when that has ended.",
+    cancel: "Cancel",
     findings: "Key figures",
     question: "Question",
     byHand: "Edit the matrices by hand",
@@ -180,6 +183,10 @@ export const en = {
     description:
       "Each head or position is ablated (set to zero) in turn, or patched from the other text. The number is the change in the target token's log-probability: −0.69 halves the probability. Click a cell to select it.",
     over: { head: "Heads", position: "Positions" },
+    progress: {
+      head: (done: number, all: number) => `${done} of ${all} heads`,
+      position: (done: number, all: number) => `${done} of ${all} positions`,
+    },
     withEdits: "The active edits stay in place: the change is relative to the edited prediction.",
     patched: "patch from the other text instead of ablating",
     block: (i: number) => `block ${i}`,
@@ -723,6 +730,16 @@ export const en = {
       "This is the selected part, step by step, with the actual numbers. Use the arrow keys to move between steps, or press P to play them. Point at a number to see its formula; click it to trace it back to the numbers it was computed from, down to the trained weights.",
       "This is what the model predicts as the next word. Change the sampling settings, click a word to append it, or let the model generate text.",
       "Type your own text here. Everything updates as you type.",
+    ],
+    keys: "Keyboard shortcuts",
+    shortcuts: [
+      ["← →", "previous or next step"],
+      ["↑ ↓", "previous or next token"],
+      ["[ ]", "previous or next head"],
+      ["Page Up, Page Down", "previous or next block"],
+      ["P", "play the steps"],
+      ["Esc", "back to the previous number"],
+      ["Enter", "in the text: append the next token"],
     ],
   },
   controls: {
