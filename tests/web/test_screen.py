@@ -7,7 +7,7 @@ from clearhead.language_model import LanguageModel
 from clearhead.model.config import preset
 from clearhead.model.transformer import Transformer
 from tests.serving import make_registry, running
-from tests.web.visitor import precise
+from tests.web.visitor import percent, precise, visible
 
 TEXT = "The duck was too tired to swim, so it sat down"
 SCREENS = {"laptop": (1366, 768), "larger": (1440, 900), "desktop": (1920, 1080)}
@@ -146,6 +146,25 @@ def test_effects_of_many_blocks_are_beside_the_edits(visit, deep_server):
     assert grid["x"] > targets["x"] + targets["width"]
     assert grid["y"] + grid["height"] <= 768
     assert page_height(visitor) <= 768
+
+
+def test_pointing_at_a_pattern_says_who_attends_to_whom(visitor, models):
+    text = "The duck was too tired"
+    trace = models["modern"].inspect(text)
+    visitor.open(model="modern", text=text, view="heads")
+    visitor.page.wait_for_selector("[data-place=heads] canvas")
+    size = len(trace.tokens)
+    visitor.expect(lambda: visitor.page.locator(".caption.strong").first.inner_text(), "head 0")
+    column = box(visitor, ".caption.strong")
+    side = column["width"]
+    canvas = box(visitor, "[data-place=heads] canvas")
+    cell = (side - 2) / size
+    # The last token's weight on the second one, in block 0, head 0.
+    x = column["x"] + 1 + 1.5 * cell
+    visitor.page.mouse.move(x, canvas["y"] + 18 + 1 + (size - 0.5) * cell)
+    weight = trace.weights(0)[0, -1, 1].item()
+    tooltip = visitor.page.get_by_role("tooltip").filter(has_text=percent(weight))
+    visitor.expect(lambda: visible(trace.tokens[1]) in "".join(tooltip.all_inner_texts()), True)
 
 
 @pytest.mark.parametrize(("scheme", "language"), [("light", "en-GB"), ("dark", "de-DE")])
