@@ -145,6 +145,41 @@ def test_each_lab_shows_what_python_computes(visitor, models, name):
             assert number(text) == pytest.approx(value, rel=0.01, abs=6e-5), told
 
 
+def test_running_lab_shows_its_time_and_can_be_cancelled(visitor):
+    visitor.open(model="modern", text=TEXT, view="labs")
+    visitor.page.route("**/api/lab", lambda route: None)  # never answered
+    visitor.button("One head, as loops and as matrices").click()
+    visitor.page.get_by_text("Running…").wait_for()
+    visitor.page.locator(".computing").get_by_text("1 s", exact=True).wait_for()
+    visitor.button("Cancel").click()
+    visitor.button("Run").wait_for()
+    visitor.expect(visitor.page.get_by_text("Running…").count, 0)
+    visitor.page.unroute("**/api/lab")
+    visitor.button("Run").click()
+    visitor.page.locator("[data-findings]").first.wait_for()
+
+
+def test_lab_waits_for_another_one_to_end(visitor):
+    visitor.forgive("429")
+    visitor.open(model="modern", text=TEXT, view="labs")
+    answer = {"error": {"message": "another lab is running; retry later", "code": "busy"}}
+    visitor.page.route("**/api/lab", lambda route: route.fulfill(status=429, json=answer))
+    visitor.button("One head, as loops and as matrices").click()
+    visitor.page.get_by_text("Another lab is running.").wait_for()
+    visitor.page.unroute("**/api/lab")
+    visitor.page.locator("[data-findings]").first.wait_for()
+    visitor.expect(visitor.page.get_by_text("Another lab is running.").count, 0)
+
+
+def test_phone_chooses_a_lab_from_a_list(visit):
+    visitor = visit(width=390, height=844)
+    visitor.open(model="modern", text=TEXT, view="labs")
+    chooser = visitor.page.get_by_role("combobox", name="Labs")
+    assert chooser.locator("option").count() == len(LABS)
+    chooser.select_option("matrix")
+    visitor.page.get_by_role("heading", name="One head, as loops and as matrices").wait_for()
+
+
 def test_lab_offers_the_model_it_was_designed_for(visit, models):
     registry = make_registry(
         slots=1, modern=models["modern"], stories=clearhead.load("stories", device="cpu")

@@ -314,6 +314,7 @@ def test_tour_is_shown_on_the_first_visit_only(visit):
         visitor.expect(lambda stop=stop: f"{stop} / 6" in walk.inner_text(), True)
     for _ in range(5):
         walk.get_by_role("button", name="Next").click()
+    walk.get_by_role("heading", name="Keyboard shortcuts").wait_for()
     walk.get_by_role("button", name="Done").click()
     visitor.expect(walk.count, 0)
     visitor.page.reload()

@@ -1,8 +1,13 @@
 """One screen: the main content of each view is visible without scrolling, and the URL holds the location."""
 
 import pytest
+import torch
 
-from tests.web.visitor import precise
+from clearhead.language_model import LanguageModel
+from clearhead.model.config import preset
+from clearhead.model.transformer import Transformer
+from tests.serving import make_registry, running
+from tests.web.visitor import percent, precise, visible
 
 TEXT = "The duck was too tired to swim, so it sat down"
 SCREENS = {"laptop": (1366, 768), "larger": (1440, 900), "desktop": (1920, 1080)}
@@ -13,7 +18,7 @@ SUBJECTS = {  # what each view is about
     "compare": ".texts",
     "change": ".change table",
     "why": ".why .parts",
-    "lens": ".lens [role=grid]",
+    "lens": ".lens .scroll",
     "words": ".words svg",
     "lectures": ".lectures .figure",
     "tiny": ".tiny .matrix",
@@ -49,6 +54,117 @@ def test_flow_and_step_share_the_screen(visit, models, screen, scheme, language)
         assert visitor.page.evaluate("document.documentElement.scrollHeight") <= height
         assert visitor.page.locator("[role=rowheader]").count() == 16
         assert box(visitor, "[data-place=next]")["y"] < 200
+
+
+def page_height(visitor):
+    return visitor.page.evaluate("document.documentElement.scrollHeight")
+
+
+def test_every_step_fits_on_the_screen_at_the_same_place(visit, models):
+    visitor = visit(width=1366, height=768)
+    model = models["lecture"]
+    text = model.tokenizer.decode(model.tokenizer.encode(TEXT)[:14])
+    places = set()
+    steps = visitor.page.locator(".steps .pill")
+    for part in ("embedding", "norm", "head", "add", "norm2", "feedforward", "add2", "final"):
+        visitor.open(model="lecture", text=text, part=part)
+        for i in range(steps.count()):
+            steps.nth(i).click()
+            visitor.expect(lambda i=i: steps.nth(i).get_attribute("aria-current"), "step")
+            visitor.settle()
+            assert page_height(visitor) <= 768, (part, i)
+            assert visitor.page.locator("[role=rowheader]").count() == 14
+            grid = visitor.page.locator("[role=grid]")
+            assert grid.evaluate("(grid) => grid.scrollHeight <= grid.clientHeight"), (part, i)
+            detail = box(visitor, ".detail")
+            places.add((round(detail["y"]), round(detail["height"])))
+    assert len(places) == 1
+
+
+def test_map_takes_the_rest_of_the_screen_and_a_link_restores_it(visit):
+    visitor = visit(width=1366, height=768)
+    visitor.open(model="long", text=" ".join([TEXT] * 4), step="softmax")
+    visitor.page.wait_for_selector(".map canvas")
+    visitor.expect(lambda: page_height(visitor), 768)
+    shown = box(visitor, ".map canvas")
+    assert 100 < shown["height"] <= 768 - shown["y"]
+    visitor.button("Numbers").click()
+    visitor.page.wait_for_selector(".detail [role=grid]")
+    visitor.expect(lambda: "matrix=numbers" in visitor.url, True)
+    visitor.page.reload()
+    visitor.page.wait_for_selector(".detail [role=grid]")
+    assert visitor.page.locator(".map").count() == 0
+    visitor.open(model="long", text="The duck was too tired", step="softmax", matrix="map")
+    visitor.page.wait_for_selector(".map canvas")
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_all_heads_fit_on_the_screen_however_long_the_description_is(visit, screen):
+    width, height = SCREENS[screen]
+    visitor = visit(width=width, height=height, locale="de-DE")
+    for order in ("block", "induction"):
+        visitor.open(model="lecture", text=TEXT, view="heads", order=order)
+        visitor.page.wait_for_selector("[data-place=heads] canvas")
+        visitor.expect(lambda: page_height(visitor) <= height, True)
+
+
+@pytest.fixture(scope="module")
+def deep_server(models):
+    tokenizer = models["modern"].tokenizer
+    torch.manual_seed(0)
+    sizes = {"n_context": 48, "n_block": 30, "n_head": 3, "d_model": 12}
+    deep = LanguageModel(Transformer(preset("modern", n_vocab=tokenizer.n_vocab, **sizes)).eval(), tokenizer)
+    registry = make_registry(slots=1, deep=deep)
+    with running(registry) as server:
+        yield server
+    registry.close(cancel=True)
+
+
+def test_logit_lens_of_many_blocks_shows_the_selected_one(visit, deep_server):
+    visitor = visit(deep_server, width=1366, height=768)
+    selected = visitor.page.locator(".lens td.current")
+    for block in (2, 28, 14):
+        visitor.open(model="deep", text=TEXT, view="lens", block=block)
+        selected.wait_for()
+        assert page_height(visitor) <= 768
+        scrolled, cell = box(visitor, ".lens .scroll"), selected.bounding_box()
+        assert selected.get_attribute("data-cell").startswith(f"{block}.")
+        assert scrolled["y"] <= cell["y"]
+        assert cell["y"] + cell["height"] <= scrolled["y"] + scrolled["height"]
+        said = visitor.page.get_by_test_id("cell-description")
+        assert f"block {block}" in said.inner_text()
+        assert said.bounding_box()["y"] < 768 - 20
+
+
+def test_effects_of_many_blocks_are_beside_the_edits(visit, deep_server):
+    visitor = visit(deep_server, width=1366, height=768)
+    visitor.open(model="deep", text=TEXT, view="change")
+    effects = "[data-testid=effects]"
+    visitor.page.wait_for_selector(f"{effects} [role=gridcell]")
+    visitor.expect(lambda: visitor.page.locator(f"{effects}[aria-busy=false]").count(), 1)
+    grid, targets = box(visitor, f"{effects} [role=grid]"), box(visitor, ".change .target")
+    assert grid["x"] > targets["x"] + targets["width"]
+    assert grid["y"] + grid["height"] <= 768
+    assert page_height(visitor) <= 768
+
+
+def test_pointing_at_a_pattern_says_who_attends_to_whom(visitor, models):
+    text = "The duck was too tired"
+    trace = models["modern"].inspect(text)
+    visitor.open(model="modern", text=text, view="heads")
+    visitor.page.wait_for_selector("[data-place=heads] canvas")
+    size = len(trace.tokens)
+    visitor.expect(lambda: visitor.page.locator(".caption.strong").first.inner_text(), "head 0")
+    column = box(visitor, ".caption.strong")
+    side = column["width"]
+    canvas = box(visitor, "[data-place=heads] canvas")
+    cell = (side - 2) / size
+    # The last token's weight on the second one, in block 0, head 0.
+    x = column["x"] + 1 + 1.5 * cell
+    visitor.page.mouse.move(x, canvas["y"] + 18 + 1 + (size - 0.5) * cell)
+    weight = trace.weights(0)[0, -1, 1].item()
+    tooltip = visitor.page.get_by_role("tooltip").filter(has_text=percent(weight))
+    visitor.expect(lambda: visible(trace.tokens[1]) in "".join(tooltip.all_inner_texts()), True)
 
 
 @pytest.mark.parametrize(("scheme", "language"), [("light", "en-GB"), ("dark", "de-DE")])
@@ -159,6 +275,31 @@ def test_row_labels_have_room_for_descenders(visit):
         "(all) => all.map((each) => each.offsetHeight / parseFloat(getComputedStyle(each).fontSize))"
     )
     assert min(room) >= 1.15  # lines
+
+
+def test_back_walks_the_steps_of_a_head(visitor):
+    visitor.open(model="modern", text="The duck was too tired")
+    steps = ("divide", "softmax", "sum")
+    for step in steps:
+        visitor.button(step).click()
+        visitor.expect(lambda: visitor.step, step)
+        visitor.expect(lambda step=step: f"step={step}" in visitor.url, True)
+    for step in reversed(steps[:-1]):
+        visitor.page.go_back()
+        visitor.expect(lambda: visitor.step, step)
+    visitor.page.go_forward()
+    visitor.expect(lambda: visitor.step, "softmax")
+
+
+def test_autoplay_does_not_flood_the_history(visitor):
+    visitor.open(model="modern", text="The duck was too tired")
+    visitor.button("divide").click()
+    visitor.expect(lambda: "step=divide" in visitor.url, True)
+    before = visitor.page.evaluate("history.length")
+    visitor.button("Play").click()
+    visitor.expect(lambda: "step=softmax" in visitor.url, True)
+    visitor.button("Pause").click()
+    assert visitor.page.evaluate("history.length") == before
 
 
 def test_generated_text_is_one_history_entry(visitor):

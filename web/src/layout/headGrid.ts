@@ -2,6 +2,7 @@
 
 export const GAP = 6; // pixels between patterns
 export const NAMED_SIDE = 40; // smaller patterns have no room for a name
+export const FRAME = 1; // pixels around the cells of a pattern
 export const MARGIN = 58; // left of the blocks, for their names
 const [MIN_SIDE, MAX_SIDE] = [18, 240]; // side of a pattern, in pixels
 const TOP = 18; // above the blocks, for the names of the heads
@@ -65,6 +66,21 @@ export function patternPosition(grid: HeadGrid, number: number): [number, number
     Math.floor(row / grid.rows) * grid.bandWidth + grid.left + column * (grid.side + GAP),
     grid.top + (row % grid.rows) * pitchOf(grid),
   ];
+}
+
+/** The row and column of the pattern's cell at a point, if it has `cells` of them per side; null outside. */
+export function patternCellAt(
+  grid: HeadGrid,
+  number: number,
+  x: number,
+  y: number,
+  cells: number,
+): [number, number] | null {
+  const [left, top] = patternPosition(grid, number);
+  const size = (grid.side - 2 * FRAME) / cells;
+  const [row, column] = [Math.floor((y - top - FRAME) / size), Math.floor((x - left - FRAME) / size)];
+  const isInside = row >= 0 && row < cells && column >= 0 && column < cells;
+  return isInside ? [row, column] : null;
 }
 
 /** The pattern at a point; null if there is none among the first `count`. */

@@ -101,6 +101,9 @@ export const de: Messages = {
     pull: (usual) => `Um es zu verwenden, lade ${usual} in der Modellliste oben links herunter.`,
     command: (usual) => `Um es zu verwenden, führe clearhead pull ${usual} aus und öffne es hier.`,
     working: "Das Experiment läuft …",
+    elapsed: (seconds) => `${seconds}\u202fs`,
+    waiting: "Ein anderes Experiment läuft noch. Dieses beginnt, sobald es beendet ist.",
+    cancel: "Abbrechen",
     findings: "Kennzahlen",
     question: "Frage",
     byHand: "Matrizen von Hand ändern",
@@ -149,6 +152,7 @@ export const de: Messages = {
     stream: (token, block) => `Residualstrom von „${token}“ vor Block ${block}`,
     neuron: (neuron, block) => `Neuron ${neuron} von Block ${block}`,
     weights: (block, head, token) => `Aufmerksamkeitsgewichte von „${token}“ in Kopf ${block}.${head}`,
+    share: (token, weight) => `„${token}“ ${weight}`,
     silence: "Ausschalten",
     silenceSays: "Ausschalten: diese Zahlen auf null setzen.",
     scaleSays: "Diese Zahlen mit dem Faktor unten multiplizieren.",
@@ -168,7 +172,7 @@ export const de: Messages = {
       ablated: (what) => `${what}: ausgeschaltet`,
       scaled: (what, amount) => `${what}: × ${amount}`,
       patched: (what, text) => `${what}: aus „${text}“ übernommen`,
-      set: (what) => `${what}: gesetzt`,
+      set: (what, value) => `${what}: auf ${value} gesetzt`,
     },
     active: (count) => (count === 1 ? "1 Änderung aktiv" : `${count} Änderungen aktiv`),
     unused: "Für diese Ansicht gelten Änderungen nicht.",
@@ -187,6 +191,10 @@ export const de: Messages = {
     description:
       "Jeder Kopf oder jede Position wird der Reihe nach ausgeschaltet (auf null gesetzt) oder aus dem anderen Text übernommen. Die Zahl ist die Änderung der logarithmierten Wahrscheinlichkeit des Ziel-Tokens: −0,69 halbiert die Wahrscheinlichkeit. Klicke auf eine Zelle, um sie auszuwählen.",
     over: { head: "Köpfe", position: "Positionen" },
+    progress: {
+      head: (done, all) => `${done} von ${all} Köpfen`,
+      position: (done, all) => `${done} von ${all} Positionen`,
+    },
     withEdits: "Die aktiven Änderungen bleiben bestehen: Die Zahl bezieht sich auf die Vorhersage mit ihnen.",
     patched: "aus dem anderen Text übernehmen, statt auszuschalten",
     block: (i) => `Block ${i}`,
@@ -634,6 +642,7 @@ export const de: Messages = {
   cell: {
     hover: "Zeige auf eine Zahl, um zu sehen, wie sie berechnet wurde; klicke, um sie zurückzuverfolgen.",
     trained: "Das ist ein trainiertes Gewicht, aus Text gelernt. Hier endet die Spur.",
+    inactive: "Dieses Neuron ist für jedes Token dieses Textes 0.",
     edited: (value, computed) =>
       `Eine Bearbeitung hat diese Zahl auf ${value} gesetzt. Ohne sie ergibt die Formel ${computed}.`,
     back: "Zurück",
@@ -743,6 +752,16 @@ export const de: Messages = {
       "Das ist der ausgewählte Teil, Schritt für Schritt und mit den tatsächlichen Zahlen. Mit den Pfeiltasten wechselst du zwischen den Schritten, mit P spielst du sie ab. Zeige auf eine Zahl, um ihre Formel zu sehen; klicke, um sie zu den Zahlen zurückzuverfolgen, aus denen sie berechnet wurde, bis hin zu den trainierten Gewichten.",
       "Das sagt das Modell als nächstes Wort vorher. Ändere die Sampling-Einstellungen, klicke auf ein Wort, um es anzuhängen, oder lass das Modell Text erzeugen.",
       "Gib hier deinen eigenen Text ein. Alles ändert sich mit, während du tippst.",
+    ],
+    keys: "Tastenkürzel",
+    shortcuts: [
+      ["← →", "voriger oder nächster Schritt"],
+      ["↑ ↓", "voriges oder nächstes Token"],
+      ["[ ]", "voriger oder nächster Kopf"],
+      ["Bild auf, Bild ab", "voriger oder nächster Block"],
+      ["P", "die Schritte abspielen"],
+      ["Esc", "zurück zur vorigen Zahl"],
+      ["Eingabe", "im Text: das nächste Token anhängen"],
     ],
   },
   controls: {

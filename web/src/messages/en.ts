@@ -85,6 +85,9 @@ export const en = {
     pull: (usual: string) => `To use it, pull ${usual} in the list of models at the top left.`,
     command: (usual: string) => `To use it, run clearhead pull ${usual} and open it here.`,
     working: "Running…",
+    elapsed: (seconds: number) => `${seconds} s`,
+    waiting: "Another lab is running. This one starts when that has ended.",
+    cancel: "Cancel",
     findings: "Key figures",
     question: "Question",
     byHand: "Edit the matrices by hand",
@@ -140,6 +143,7 @@ export const en = {
     neuron: (neuron: number, block: number) => `neuron ${neuron} of block ${block}`,
     weights: (block: number, head: number, token: string) =>
       `attention weights of “${token}” in head ${block}.${head}`,
+    share: (token: string, weight: string) => `“${token}” ${weight}`,
     silence: "Ablate",
     silenceSays: "Ablate: set these numbers to zero.",
     scaleSays: "Multiply these numbers by the scale factor below.",
@@ -160,7 +164,7 @@ export const en = {
       ablated: (what: string) => `${what}: ablated`,
       scaled: (what: string, amount: string) => `${what}: × ${amount}`,
       patched: (what: string, text: string) => `${what}: patched from “${text}”`,
-      set: (what: string) => `${what}: set`,
+      set: (what: string, value: string) => `${what}: set to ${value}`,
     } as Record<"ablated" | "scaled" | "patched" | "set", (what: string, detail: string) => string>,
     active: (count: number) => (count === 1 ? "1 edit active" : `${count} edits active`),
     unused: "This view does not use edits.",
@@ -179,6 +183,10 @@ export const en = {
     description:
       "Each head or position is ablated (set to zero) in turn, or patched from the other text. The number is the change in the target token's log-probability: −0.69 halves the probability. Click a cell to select it.",
     over: { head: "Heads", position: "Positions" },
+    progress: {
+      head: (done: number, all: number) => `${done} of ${all} heads`,
+      position: (done: number, all: number) => `${done} of ${all} positions`,
+    },
     withEdits: "The active edits stay in place: the change is relative to the edited prediction.",
     patched: "patch from the other text instead of ablating",
     block: (i: number) => `block ${i}`,
@@ -609,6 +617,7 @@ export const en = {
   cell: {
     hover: "Point at a number to see how it was computed; click it to trace it back.",
     trained: "This is a trained weight, learned from text. The trace ends here.",
+    inactive: "This neuron is 0 for every token of this text.",
     edited: (value: string, computed: string) =>
       `An edit set this number to ${value}. Without it, the formula gives ${computed}.`,
     back: "Back",
@@ -721,6 +730,16 @@ export const en = {
       "This is the selected part, step by step, with the actual numbers. Use the arrow keys to move between steps, or press P to play them. Point at a number to see its formula; click it to trace it back to the numbers it was computed from, down to the trained weights.",
       "This is what the model predicts as the next word. Change the sampling settings, click a word to append it, or let the model generate text.",
       "Type your own text here. Everything updates as you type.",
+    ],
+    keys: "Keyboard shortcuts",
+    shortcuts: [
+      ["← →", "previous or next step"],
+      ["↑ ↓", "previous or next token"],
+      ["[ ]", "previous or next head"],
+      ["Page Up, Page Down", "previous or next block"],
+      ["P", "play the steps"],
+      ["Esc", "back to the previous number"],
+      ["Enter", "in the text: append the next token"],
     ],
   },
   controls: {

@@ -142,13 +142,33 @@ function deriveHead(
       });
     case "weights":
       return derived("softmax", [rowArea(at("masked"), row)], { at: column });
-    case "mixed":
-      return derived("dot", [rowArea(at("weights"), row), columnArea(at("value"), column)]);
+    case "mixed": {
+      const [first, last] = visiblePositions(config, block, row);
+      return derived("dot", [rowArea(at("weights"), row), columnArea(at("value"), column)], { first, last });
+    }
     case "output":
       return derived("dot", [rowArea(at("mixed"), row), columnArea(at("W_O"), column)]);
     default:
       throw new Error(`no derivation of ${part} of a head`);
   }
+}
+
+/** The order of the terms of a long sum: the largest contributions first, without masked tokens. */
+export function orderTerms(
+  { operation, constants: { at, first = 0, last = Infinity } }: Derivation,
+  [numbers = [], others = []]: readonly number[][],
+): number[] {
+  const contribution: Partial<Record<Operation, (i: number) => number>> = {
+    dot: (i) => Math.abs(numbers[i]! * others[i]!),
+    softmax: (i) => (i === at ? Infinity : numbers[i]!),
+    mean: (i) => Math.abs(numbers[i]!),
+    scale: (i) => Math.abs(numbers[i]! - (others[0] ?? 0)),
+    "head norm": (i) => (i === at ? Infinity : Math.abs(numbers[i]!)),
+  };
+  const sizeOf = contribution[operation];
+  // An edit can give weight to a masked token.
+  const terms = [...numbers.keys()].filter((i) => (i >= first && i < last) || numbers[i] !== 0);
+  return sizeOf ? terms.sort((a, b) => sizeOf(b) - sizeOf(a)) : terms;
 }
 
 /** The derivation of a weighted value: the attention weight from `query` to `row`, times the value's entry. */

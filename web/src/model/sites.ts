@@ -63,6 +63,11 @@ export function isSquare(part: string): boolean {
   return ["scores", "scaled", "masked", "weights"].includes(part);
 }
 
+/** Whether the columns of a site are the neurons of a feed-forward network. */
+export function isNeuron(part: string): boolean {
+  return part.startsWith("hidden");
+}
+
 /** Whether the columns are the tokens of the vocabulary. */
 export function isOverVocabulary(part: string): boolean {
   return part === "logits" || part === "probabilities";

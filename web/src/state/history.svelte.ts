@@ -5,11 +5,12 @@ import type { Page } from "./page.svelte";
 
 const EDIT_PAUSE = 1500; // milliseconds: changes of the text or of an edit's value closer together share an entry
 
-/** Pushes a history entry when another part, view, model, text, number, target token, attribution path or stop is opened,
+/** Pushes a history entry when another part, step, view, model, text, number, target token, attribution path or stop is opened,
  * or an edit is made, and replaces the current one otherwise.
  * Must be called while a component is initialized. */
 export function syncHistory(getPage: () => Page): void {
   let lastEntry = "";
+  let lastPlace = ""; // in the model
   let lastText = "";
   let lastValues = ""; // of the edits
   let changedAt = -EDIT_PAUSE;
@@ -17,14 +18,12 @@ export function syncHistory(getPage: () => Page): void {
   $effect(() => {
     const page = getPage();
     const { model, block, head, part, view, open, word, against, path, edits, stop } = page.location;
+    const place = JSON.stringify([block, head, part, page.step]);
     const text = page.location.text ?? "";
     const values = JSON.stringify(edits);
     const query = page.query;
     const entry = JSON.stringify([
       runName(model),
-      block,
-      head,
-      part,
       view,
       open,
       word,
@@ -40,11 +39,12 @@ export function syncHistory(getPage: () => Page): void {
       (page.generating ? generated && text.startsWith(lastText) : performance.now() - changedAt < EDIT_PAUSE);
     const stillDragging = values !== lastValues && performance.now() - changedAt < EDIT_PAUSE;
     const isChanged = (text !== lastText && !stillTyping) || (values !== lastValues && !stillDragging);
-    const moved = lastEntry !== "" && (entry !== lastEntry || isChanged);
+    const isReadersStep = place !== lastPlace && !page.autoplay.playing; // autoplay would flood the history
+    const moved = lastEntry !== "" && (entry !== lastEntry || isReadersStep || isChanged);
     if (text !== lastText) generated = page.generating;
     const isReadersChange = query !== location.search && lastEntry !== ""; // not the back button's
     if (isReadersChange && (text !== lastText || values !== lastValues)) changedAt = performance.now();
-    [lastEntry, lastText, lastValues] = [entry, text, values];
+    [lastEntry, lastPlace, lastText, lastValues] = [entry, place, text, values];
     if (query === location.search) return;
     if (moved) history.pushState(null, "", query || location.pathname);
     else history.replaceState(null, "", query || location.pathname);

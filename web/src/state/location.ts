@@ -27,6 +27,9 @@ export type ViewName = (typeof VIEWS)[number];
 /** The views that are not about the text. */
 export const WITHOUT_TEXT: readonly ViewName[] = ["lectures", "tiny", "labs", "training"];
 
+/** How a matrix is shown. */
+export type MatrixMode = "numbers" | "map";
+
 /** A number that was opened. */
 export interface OpenCell extends Cell {
   query?: number; // for a weighted value: the token that attends to `row`
@@ -41,6 +44,7 @@ export interface PageLocation {
   part: PartName;
   step: number | StepName; // by name in the address: other models have other steps
   site: number; // index into the step's sites
+  matrix: MatrixMode | null; // null for the usual one of a text of this length
   row: number; // the selected token; -1 for the last
   column: number; // -1 for none
   open: OpenCell[]; // the open numbers, each opened from the one before; the last one is explained
@@ -86,6 +90,7 @@ export const START_LOCATION: PageLocation = {
   part: "head",
   step: 0,
   site: 0,
+  matrix: null,
   row: -1,
   column: -1,
   open: [],
@@ -127,6 +132,7 @@ export function toQuery(location: PageLocation): string {
   put("other", location.other, START_LOCATION.other);
   put("otherModel", location.otherModel, START_LOCATION.otherModel);
   put("part", location.part, START_LOCATION.part);
+  put("matrix", location.matrix ?? "", "");
   put("order", location.order, START_LOCATION.order);
   put("runs", location.runs.join(","), START_LOCATION.runs.join(","));
   put("axis", location.axis, START_LOCATION.axis);
@@ -163,6 +169,7 @@ export function fromQuery(text: string): PageLocation {
   };
   const part = query.get("part") as PartName;
   const step = query.get("step") as StepName;
+  const matrix = query.get("matrix");
   const view = query.get("view") as ViewName;
   const order = query.get("order") as HeadOrder;
   const stop = query.get("stop") ?? START_LOCATION.stop;
@@ -180,6 +187,7 @@ export function fromQuery(text: string): PageLocation {
     head: Math.max(0, integer("head")),
     step: STEPS.includes(step) ? step : Math.max(0, integer("step")),
     site: Math.max(0, integer("site")),
+    matrix: matrix === "map" || matrix === "numbers" ? matrix : START_LOCATION.matrix,
     row: integer("row"),
     column: integer("column"),
     word: integer("word"),

@@ -7,7 +7,15 @@ import { columnSites, LONG_TEXT } from "../layout/columns";
 import { derive, deriveWeighed, findHighlights, WEIGHED } from "../model/derivation";
 import type { HeadIndex } from "../model/headKinds";
 import { indexOfLargest } from "../model/matrix";
-import { type Area, type Cell, isOverVocabulary, isSquare, parseSite, siteShape } from "../model/sites";
+import {
+  type Area,
+  type Cell,
+  isNeuron,
+  isOverVocabulary,
+  isSquare,
+  parseSite,
+  siteShape,
+} from "../model/sites";
 import { findStep, PARTS, type PartName, type Step, stepsOf } from "../model/steps";
 import {
   fromQuery,
@@ -213,11 +221,33 @@ export class Selection {
     if (this.site === null || this.config === null || this.length === 0) return null;
     const [, columns] = siteShape(this.config, this.length, this.site);
     const { part } = parseSite(this.site);
-    const initial = isSquare(part) ? this.mostAttended : isOverVocabulary(part) ? this.#likeliest() : 0;
+    const initial = isSquare(part)
+      ? this.mostAttended
+      : isOverVocabulary(part)
+        ? this.#likeliest()
+        : isNeuron(part)
+          ? this.#mostActive()
+          : 0;
     const column = this.location.column >= 0 ? this.location.column : initial;
     const row = part === WEIGHED ? this.mostAttended : this.row;
     return { name: this.site, row, column: Math.min(column, columns - 1) };
   }
+
+  /** The neuron with the largest activation for the selected token. */
+  #mostActive(): number {
+    const name = `block.${this.block}.hidden`;
+    return indexOfLargest(this.shown?.matrices.get({ name, rows: [this.row, this.row + 1] })?.values);
+  }
+
+  /** Whether the explained cell belongs to a neuron that no token of the text activates. */
+  readonly isInactiveNeuron = $derived.by(() => {
+    if (this.cell === null || !isNeuron(parseSite(this.cell.name).part)) return false;
+    const { block } = parseSite(this.cell.name);
+    const { column } = this.cell;
+    const name = `block.${block}.hidden`;
+    const values = this.shown?.matrices.get({ name, columns: [column, column + 1] })?.values;
+    return values?.every((value) => value === 0) ?? false;
+  });
 
   /** The token most likely to follow the selected one. */
   #likeliest(): number {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { blockGrid, patternAt, patternPosition, sortedGrid } from "../../src/layout/headGrid";
+import { blockGrid, patternAt, patternCellAt, patternPosition, sortedGrid } from "../../src/layout/headGrid";
 
 test("a small model has one row per block", () => {
   const grid = blockGrid(4, 4, 1240, 560)!;
@@ -38,4 +38,16 @@ test("each of many sorted patterns has room for its score", () => {
   const grid = sortedGrid(270, 1310, 380);
   expect(grid.caption).toBeGreaterThan(0);
   expect(grid.rows * (grid.side + grid.caption)).toBeLessThanOrEqual(380);
+});
+
+test("finds the cell of a pattern at a point", () => {
+  const grid = blockGrid(2, 2, 1240, 560)!;
+  const [x, y] = patternPosition(grid, 3);
+  const size = (grid.side - 2) / 5;
+  const cellAt = (row: number, column: number) =>
+    patternCellAt(grid, 3, x + 1 + (column + 0.5) * size, y + 1 + (row + 0.5) * size, 5);
+  expect(cellAt(0, 0)).toEqual([0, 0]);
+  expect(cellAt(4, 1)).toEqual([4, 1]);
+  expect(cellAt(5, 1)).toBeNull();
+  expect(patternCellAt(grid, 3, x, y, 5)).toBeNull(); // the frame
 });

@@ -17,6 +17,7 @@ const LOCATION: PageLocation = {
   part: "feedforward",
   step: 2,
   site: 1,
+  matrix: "map",
   row: 4,
   column: 2,
   open: [
@@ -64,7 +65,7 @@ test("round-trips through the address", () => {
 test.each([
   "?block=-3&head=x&step=1.5&row=1e99&temperature=-1&topP=0&part=__proto__&edits={",
   "?block=&head=NaN&edits=[1]&topK=Infinity",
-  "?edits=null&part=toString&path=1.2.3-4.5.6&view=valueOf&order=constructor&only=1",
+  "?edits=null&part=toString&path=1.2.3-4.5.6&view=valueOf&order=constructor&only=1&matrix=table",
 ])("ignores invalid values in %s", (query) => expect(fromQuery(query)).toEqual(START_LOCATION));
 
 test("ignores invalid JSON in the address", () => {

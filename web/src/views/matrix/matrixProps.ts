@@ -19,6 +19,7 @@ export interface MatrixProps {
   theme: Theme;
   peak: number | undefined; // the number with the strongest color; undefined for a robust maximum
   selectedRow: number;
+  height?: number | undefined; // pixels on screen; undefined for the usual height
   visible: VisibleColumns; // the rest is masked
   describe?: (cell: Cell, value: number) => string; // the tooltip, instead of the usual one
   onpoint: (cell: Cell | null) => void;
