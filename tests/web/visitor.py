@@ -169,10 +169,10 @@ def short(x):
 
 
 def precise(x):
-    """Format a number as in the page's formulas: small ones keep two significant digits."""
+    """Format a number as in the page's formulas: as in cells, but small ones keep two significant digits."""
     size = abs(x)
     if isinf(x) or size == 0 or size >= 0.0995:
-        return fixed(x, 2)
+        return short(x)
     if size >= 0.00095:
         return fixed(x, 3 if size >= 0.00995 else 4)
     digits, power = f"{size:.1e}".split("e")

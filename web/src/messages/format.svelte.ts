@@ -14,10 +14,10 @@ export function short(x: number): string {
   return fixed(x, size < 9.995 ? 2 : size < 99.95 ? 1 : 0);
 }
 
-/** At least two significant digits, for small numbers too. */
+/** As in cells, but with two significant digits for small numbers too. */
 export function precise(x: number): string {
   const size = Math.abs(x);
-  if (!Number.isFinite(x) || size === 0 || size >= 0.0995) return fixed(x, 2);
+  if (!Number.isFinite(x) || size === 0 || size >= 0.0995) return short(x);
   if (size >= 0.00095) return fixed(x, size >= 0.00995 ? 3 : 4);
   const [digits, power] = size.toExponential(1).split("e");
   return `${x < 0 ? "−" : ""}${localizeDecimal(digits!)}e${power!.replace("-", "−")}`;

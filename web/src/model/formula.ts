@@ -1,7 +1,7 @@
 /** The formula of a number in TeX: once with symbols, once with the numbers that it was computed from. */
 
 import type { Config } from "../engine/types";
-import { fixed, precise } from "../messages/format.svelte";
+import { fixed, precise, short } from "../messages/format.svelte";
 import type { Derivation } from "./derivation";
 import { average, rootMeanSquare } from "./evaluation";
 import { areaSymbol, cellSymbol, symbolOf, withIndices } from "./notation";
@@ -19,10 +19,14 @@ export interface Explained {
   smaller: (count: number) => string; // the same where the largest terms are shown
 }
 
-/** `symbols` ends with the equals sign before the result. `numbers` is null if it would only repeat the result. */
+/**
+ * `symbols` ends with the equals sign before the result. `rounded` is the result as its cell shows it, if that has
+ * fewer digits. `numbers` is null if it would only repeat the result.
+ */
 export interface Formula {
   symbols: string;
   result: string;
+  rounded: string | null;
   numbers: string | null;
 }
 
@@ -33,13 +37,15 @@ const MAX_SUMMANDS = 6; // of a short sum, each with a symbol of its own
 export function writeFormula(explained: Explained): Formula {
   const { cell, value, derivation, config } = explained;
   const { operation } = derivation;
+  const isTrained = operation === "trained"; // no cell shows a weight
   const own = cellSymbol(cell, config);
   const right = symbolsOf(explained);
   const numbers = numbersOf(explained);
   return {
     // A product that only the page computes has no symbol of its own.
     symbols: `\\displaystyle ${operation === "multiply" ? right : right === "" ? own : `${own} = ${right}`} =`,
-    result: number(value, operation === "trained" ? fixed(value, 4) : precise(value)),
+    result: number(value, isTrained ? fixed(value, 4) : precise(value)),
+    rounded: isTrained || short(value) === precise(value) ? null : `\\approx ${number(value, short(value))}`,
     numbers: numbers === null ? null : `\\displaystyle {}= ${numbers}`,
   };
 }

@@ -44,7 +44,8 @@ function write(
     smaller: en.cell.smaller,
     ...change,
   });
-  for (const tex of [formula.symbols, formula.result, formula.numbers ?? ""]) expectTypeset(tex);
+  for (const tex of [formula.symbols, formula.result, formula.rounded ?? "", formula.numbers ?? ""])
+    expectTypeset(tex);
   return { ...formula, symbols: strip(formula.symbols), numbers: formula.numbers && strip(formula.numbers) };
 }
 
@@ -110,7 +111,7 @@ describe("each operation, with symbols and with numbers", () => {
     expect(formula.numbers).toBe(
       "{}= {6.00 \\cdot 1.00} + {5.00 \\cdot 1.00} + {4.00 \\cdot 1.00} + {3.00 \\cdot 1.00} + \\text{… 2 smaller}",
     );
-    expect(formula.result).toBe("21.00");
+    expect(formula.result).toBe("21.0");
   });
   test("divide", () => {
     check(
@@ -124,7 +125,7 @@ describe("each operation, with symbols and with numbers", () => {
   test("mask: visible and masked", () => {
     check(PLAIN, "block.0.head.0.masked 5 3", [[0.5]], "m_{5,3} = s'_{5,3}", null);
     const masked = write(PLAIN, "block.0.head.0.masked 3 5", [[0.5]], -Infinity);
-    expect(masked).toEqual({ symbols: "m_{3,5} =", result: "-\\infty", numbers: null });
+    expect(masked).toEqual({ symbols: "m_{3,5} =", result: "-\\infty", rounded: null, numbers: null });
   });
   test("softmax: masked tokens are not counted", () => {
     const scores = [0.5, -1, -2, -3, -4, -Infinity];
@@ -279,12 +280,20 @@ describe("each operation, with symbols and with numbers", () => {
       "\\cos(5 \\cdot 0.10000)",
     );
   });
+  test("a small result is also rounded as in its cell", () => {
+    const small = write(PLAIN, "block.1.input 5 3", [[-0.0098]], -0.0098);
+    expect([small.result, small.rounded]).toEqual(["-0.0098", "\\approx -0.01"]);
+    const tiny = write(PLAIN, "block.1.input 5 3", [[0.0000123]], 0.0000123);
+    expect([tiny.result, tiny.rounded]).toEqual(["1.2 \\times 10^{-5}", "\\approx 0.00"]);
+    const large = write(PLAIN, "block.1.input 5 3", [[19.731]], 19.731);
+    expect([large.result, large.rounded]).toEqual(["19.7", null]);
+  });
   test("copy", () => {
     check(PLAIN, "block.1.input 5 3", [[0.5]], "x_{5,3} = h_{5,3}", null);
   });
   test("trained weights have four decimals", () => {
     const formula = write(PLAIN, "block.0.head.0.W_Q 3 1", [], -0.12345);
-    expect(formula).toEqual({ symbols: "W^{Q}_{3,1} =", result: "-0.1235", numbers: null });
+    expect(formula).toEqual({ symbols: "W^{Q}_{3,1} =", result: "-0.1235", rounded: null, numbers: null });
   });
 });
 
