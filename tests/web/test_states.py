@@ -149,3 +149,16 @@ def test_an_empty_text_stays_empty_after_a_reload(visitor):
     visitor.page.get_by_role("button", name="Step by step").click()
     visitor.type(TEXT)
     visitor.expect(lambda: visitor.said != [], True)
+
+
+def test_scoring_heads_is_shown_as_work_in_progress(visitor):
+    visitor.open(model="modern", text=TEXT, view="heads")
+    held = []
+    visitor.page.route("**/api/heads", held.append)
+    visitor.page.get_by_label("Sort by").select_option("induction")
+    computing = visitor.page.locator("[data-place=heads] .computing")
+    computing.filter(has_text="Scoring every head").wait_for()
+    visitor.expect(lambda: computing.locator(".spinner").count() == 1 and len(held) > 0, True)
+    held.pop().continue_()
+    visitor.expect(computing.count, 0)
+    visitor.page.locator(".caption").filter(has_text="%").first.wait_for()

@@ -224,7 +224,7 @@ function paintFlowLegend(
 /** The attention patterns of all heads, placed as on the page. */
 export function headsFigure(
   tiles: { x: number; y: number; name: string; matrix: Matrix }[],
-  side: number,
+  { width, side }: { width: number; side: number }, // of a pattern
   title: string,
   theme: Theme,
   masked?: string, // the name of the masked future, if there is one
@@ -234,17 +234,17 @@ export function headsFigure(
   const scale = 1 + nameHeight / side; // for a name below each pattern
   const position = ({ x, y }: { x: number; y: number }) => [12 + x, top + y * scale] as const;
   return {
-    width: Math.max(360, 24 + Math.max(0, ...tiles.map(({ x }) => x + side))),
+    width: Math.max(360, 24 + Math.max(0, ...tiles.map(({ x }) => x + width))),
     height: top + Math.max(0, ...tiles.map(({ y }) => y * scale + side + nameHeight)) + 34,
     paint(pen) {
       pen.rect(0, 0, this.width, this.height, PALETTES[theme].paper);
       pen.text(12, 16, title, { size: 14, fill: INK[theme], weight: 650 });
       for (const tile of tiles) {
         const [x, y] = position(tile);
-        pen.hatch(x, y, side, side, PALETTES[theme].masked);
-        pen.image(x, y, side, side, matrixImage(applyMask(tile.matrix, visible), "attention", theme, 1));
+        pen.hatch(x, y, width, side, PALETTES[theme].masked);
+        pen.image(x, y, width, side, matrixImage(applyMask(tile.matrix, visible), "attention", theme, 1));
         const size = Math.min(9, side / 2.4);
-        pen.text(x + side / 2, y + side + 6, tile.name, { size, fill: MUTED[theme], anchor: "middle" });
+        pen.text(x + width / 2, y + side + 6, tile.name, { size, fill: MUTED[theme], anchor: "middle" });
       }
       paintLegend(pen, 12, this.height - 14, UNIT_RANGE, "attention", theme, INK[theme], masked);
     },

@@ -5,13 +5,15 @@ export const NAMED_SIDE = 40; // smaller patterns have no room for a name
 export const FRAME = 1; // pixels around the cells of a pattern
 export const MARGIN = 58; // left of the blocks, for their names
 const [MIN_SIDE, MAX_SIDE] = [18, 240]; // side of a pattern, in pixels
+const MAX_STRETCH = 1.8; // a pattern is at most this much wider than tall
 const TOP = 18; // above the blocks, for the names of the heads
 const CAPTION = 15; // below a sorted pattern: its name and score
 const [SCORED_SIDE, SMALL_CAPTION] = [24, 12]; // a smaller pattern has room for its score alone
 const MAX_BANDS = 6;
 
 export interface HeadGrid {
-  side: number; // of a pattern
+  side: number; // height of a pattern
+  width: number; // of a pattern
   columns: number; // patterns per row of a band
   rows: number; // per band
   bandWidth: number; // from one band to the next; bands are side by side
@@ -21,8 +23,9 @@ export interface HeadGrid {
 }
 
 /**
- * One row per block, with patterns as large as the screen allows. If many blocks would make them too small for a
- * name, the blocks continue in further bands to the right. Null if the heads of a block do not fit side by side.
+ * One row per block, with patterns as large as the screen allows: wider than tall if there is room. If many blocks
+ * would make them too small for a name, the blocks continue in further bands to the right. Null if the heads of a
+ * block do not fit side by side.
  */
 export function blockGrid(blocks: number, heads: number, width: number, height: number): HeadGrid | null {
   if (MARGIN + heads * (MIN_SIDE + GAP) > width) return null;
@@ -40,7 +43,9 @@ export function blockGrid(blocks: number, heads: number, width: number, height: 
   const side = Math.max(MIN_SIDE, sideWith(bands));
   const rows = Math.ceil(blocks / bands);
   const bandWidth = bands === 1 ? width : MARGIN + heads * (side + GAP) + GAP;
-  return { side, columns: heads, rows, bandWidth, left: MARGIN, top: TOP, caption: 0 };
+  const widest = bands === 1 ? Math.floor((width - MARGIN) / heads - GAP) : side;
+  const patternWidth = Math.max(side, Math.min(Math.floor(MAX_STRETCH * side), widest));
+  return { side, width: patternWidth, columns: heads, rows, bandWidth, left: MARGIN, top: TOP, caption: 0 };
 }
 
 /** `count` patterns in rows from left to right, as large as the screen allows. */
@@ -50,7 +55,8 @@ export function sortedGrid(count: number, width: number, height: number): HeadGr
     const rows = Math.ceil(count / columns);
     const caption = side >= NAMED_SIDE ? CAPTION : side >= SCORED_SIDE ? SMALL_CAPTION : 0;
     const fits = rows * (side + caption + GAP) <= height;
-    if (fits || side <= MIN_SIDE) return { side, columns, rows, bandWidth: width, left: 0, top: 0, caption };
+    if (fits || side <= MIN_SIDE)
+      return { side, width: side, columns, rows, bandWidth: width, left: 0, top: 0, caption };
   }
 }
 
@@ -63,7 +69,7 @@ export function pitchOf({ side, caption }: HeadGrid): number {
 export function patternPosition(grid: HeadGrid, number: number): [number, number] {
   const [row, column] = [Math.floor(number / grid.columns), number % grid.columns];
   return [
-    Math.floor(row / grid.rows) * grid.bandWidth + grid.left + column * (grid.side + GAP),
+    Math.floor(row / grid.rows) * grid.bandWidth + grid.left + column * (grid.width + GAP),
     grid.top + (row % grid.rows) * pitchOf(grid),
   ];
 }
@@ -77,8 +83,9 @@ export function patternCellAt(
   cells: number,
 ): [number, number] | null {
   const [left, top] = patternPosition(grid, number);
-  const size = (grid.side - 2 * FRAME) / cells;
-  const [row, column] = [Math.floor((y - top - FRAME) / size), Math.floor((x - left - FRAME) / size)];
+  const cellAt = (offset: number, size: number) =>
+    Math.floor(((offset - FRAME) * cells) / (size - 2 * FRAME));
+  const [row, column] = [cellAt(y - top, grid.side), cellAt(x - left, grid.width)];
   const isInside = row >= 0 && row < cells && column >= 0 && column < cells;
   return isInside ? [row, column] : null;
 }
@@ -86,7 +93,7 @@ export function patternCellAt(
 /** The pattern at a point; null if there is none among the first `count`. */
 export function patternAt(grid: HeadGrid, x: number, y: number, count: number): number | null {
   const band = Math.floor(x / grid.bandWidth);
-  const column = Math.floor((x - band * grid.bandWidth - grid.left) / (grid.side + GAP));
+  const column = Math.floor((x - band * grid.bandWidth - grid.left) / (grid.width + GAP));
   const row = Math.floor((y - grid.top) / pitchOf(grid));
   const isInside = band >= 0 && column >= 0 && column < grid.columns && row >= 0 && row < grid.rows;
   const number = (band * grid.rows + row) * grid.columns + column;
