@@ -38,15 +38,21 @@ def test_attributions_sum_to_the_logit(model):
 
 
 def test_ablation_equals_an_edit(model):
-    table = clearhead.lab("blank", model, sentence=SENTENCE, word="sad").part(
-        "attribution and ablation by token"
-    )
+    result = clearhead.lab("blank", model, sentence=SENTENCE, word="sad")
+    table = result.part("attribution and ablation by token")
     trace, token = model.inspect(SENTENCE), model.tokenizer.encode(" ")[0]
     before = trace.logits[-1].log_softmax(-1)[token]
-    for place, (_, change) in enumerate(table.values):
+    changes = [change for _, change in table.values]
+    assert changes == sorted(changes)
+    assert sorted(table.rows, key=lambda row: int(row.split()[0])) != table.rows
+    for row, change in zip(table.rows, changes, strict=True):
+        place = int(row.split()[0])
         edited = trace.edit({"block.0.input": Edit(0, at=[place])})
         by_hand = edited.logits[-1].log_softmax(-1)[token] - before
         assert change == pytest.approx(by_hand.item(), abs=1e-4), place
+    last = max(int(row.split()[0]) for row in table.rows)
+    earlier = next(row for row in table.rows if int(row.split()[0]) != last)
+    assert result.findings["lowered most by ablating, before the last"] == earlier
 
 
 def test_short_sentence_or_empty_word_is_rejected(model):
@@ -69,8 +75,9 @@ def test_girl_has_the_largest_effect_in_damians_will(smollm2):
     result = clearhead.lab("blank", smollm2)
     assert result.findings["token"] == " her"
     assert result.findings["largest attribution, before the last"] == "8  girl"
-    assert result.findings["largest ablation effect, before the last"] == "8  girl"
-    brought, missed = result.part("attribution and ablation by token").values[8]
+    assert result.findings["lowered most by ablating, before the last"] == "8  girl"
+    table = result.part("attribution and ablation by token")
+    brought, missed = table.values[table.rows.index("8  girl")]
     assert brought == pytest.approx(1.28, abs=0.05)
     assert missed == pytest.approx(-3.23, abs=0.05)
     boy = clearhead.lab("blank", smollm2, sentence=result.settings["sentence"].replace("girl", "boy"))

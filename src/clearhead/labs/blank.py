@@ -18,7 +18,8 @@ LIKELIEST = 8
 
 @torch.no_grad()
 def run(sentence: str, word: str, model: LanguageModel) -> Result:
-    """Explain the prediction of the word's first token; a space precedes the word."""
+    """Explain the prediction of the word's first token; a space precedes the word. Tokens whose ablation lowers its
+    probability most come first."""
     sentence = sentence.rstrip()
     trace = need_heads(model.inspect(sentence), "the blank lab")
     if len(trace) < 2:
@@ -28,6 +29,8 @@ def run(sentence: str, word: str, model: LanguageModel) -> Result:
     brought, own = _attribute(trace, token)
     silenced = _ablate(trace, token) - chances[token]
     rows = [f"{i} {piece}" for i, piece in enumerate(trace.tokens)]
+    order = silenced.argsort().tolist()
+    lowest = int(silenced[:-1].argmin())
     likeliest = chances.topk(min(LIKELIEST, len(chances)))
     pieces = model.tokenizer.pieces(likeliest.indices.tolist())
     return Result(
@@ -40,14 +43,14 @@ def run(sentence: str, word: str, model: LanguageModel) -> Result:
             "attributed to all tokens": brought.sum().item(),
             "attributed to the last position itself": own,
             "largest attribution, before the last": rows[int(brought[:-1].argmax())],
-            "largest ablation effect, before the last": rows[int(silenced[:-1].argmin())],
+            "lowered most by ablating, before the last": rows[lowest] if silenced[lowest] < 0 else "no token",
         },
         parts=[
             Table(
                 "attribution and ablation by token",
-                rows,
+                [rows[i] for i in order],
                 ["attribution to the logit", "change in log-probability when ablated"],
-                torch.stack((brought, silenced), dim=1).tolist(),
+                torch.stack((brought, silenced), dim=1)[order].tolist(),
                 shaded=True,
             ),
             Table(

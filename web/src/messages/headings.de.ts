@@ -104,7 +104,8 @@ export const HEADINGS: Messages["labs"]["headings"] = {
     "attributed to all tokens": "Attribution aller Tokens",
     "attributed to the last position itself": "Attribution der letzten Position selbst",
     "largest attribution, before the last": "größte Attribution vor dem letzten Token",
-    "largest ablation effect, before the last": "größte Wirkung der Ablation vor dem letzten Token",
+    "lowered most by ablating, before the last":
+      "am stärksten gesenkt durch Ablation von, vor dem letzten Token",
     "attribution and ablation by token": "Attribution und Ablation je Token",
     "attribution to the logit": "Attribution zum Logit",
     "change in log-probability when ablated": "Änderung der logarithmierten Wahrscheinlichkeit bei Ablation",
