@@ -781,8 +781,10 @@ export const de: Messages = {
     csv: "CSV",
     npy: ".npy",
     link: "Link kopieren",
-    linkNote: "Öffnet sich in jedem Browser, der die im Terminal gezeigte Adresse schon einmal geöffnet hat",
+    linkNote:
+      "Öffnet sich in jedem Browser, der die im Terminal gezeigte Adresse schon einmal geöffnet hat. Für Leser anderswo speichert ch.save_html in Python eine HTML-Datei",
     copied: "Kopiert",
+    copiedHere: "Kopiert, nur für diesen Rechner",
   },
   saved: {
     missed: "Das ist in dieser Datei nicht enthalten. Öffne das Modell in Clearhead, um es zu sehen.",

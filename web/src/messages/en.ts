@@ -759,8 +759,10 @@ export const en = {
     csv: "CSV",
     npy: ".npy",
     link: "Copy link",
-    linkNote: "Opens in any browser that has already opened the address printed in the terminal",
+    linkNote:
+      "Opens in any browser that has already opened the address printed in the terminal. For a reader elsewhere, save an HTML file with ch.save_html in Python",
     copied: "Copied",
+    copiedHere: "Copied, for this computer only",
   },
   saved: {
     missed: "This is not included in this file. Open the model in Clearhead to see it.",
