@@ -13,6 +13,13 @@ from tests.serving import make_registry, running
 TEXT = "The duck was too tired"
 
 
+@pytest.fixture
+def visitor(visitor):
+    """On a busy machine, a lab may have to wait until the last one has stopped."""
+    visitor.forgive("429")
+    return visitor
+
+
 def number(text):
     return float(text.replace("−", "-"))
 
@@ -78,10 +85,11 @@ def test_sentences_are_not_clipped_in_their_fields(visit):
         assert fields.evaluate_all("all => all.every((each) => each.scrollWidth <= each.clientWidth)"), name
 
 
-def test_lab_works_in_german_by_keyboard_on_a_phone(visit):
+def test_lab_works_in_german_on_a_phone(visit):
     visitor = visit(width=360, height=740, locale="de-DE")
+    visitor.forgive("429")
     visitor.open(model="modern", text=TEXT, view="labs")
-    visitor.page.get_by_role("button", name="Warum durch √d_k geteilt wird").press("Enter")
+    visitor.page.locator(".labs nav select").select_option("scale")
     visitor.page.get_by_role("heading", name="Warum durch √d_k geteilt wird").wait_for()
     visitor.page.locator("[data-line=undivided]").first.wait_for()
     captions = visitor.page.locator("figcaption").all_inner_texts()

@@ -100,6 +100,25 @@ def test_outline_follows_the_pointer_while_scrolling_and_after_opening_a_cell(vi
     visitor.expect(lambda: tooltip(visitor), says(trace, 5, 3))
 
 
+def test_outline_does_not_outlast_its_matrix(visit, models):
+    visitor = visit()
+    visitor.open(model="modern", text=TEXT, step="softmax")
+    visitor.see(SITE)
+    cell = visitor.page.locator("[role=gridcell][data-row='4'][data-column='1']")
+    cell.hover()
+    visitor.expect(lambda: pointed(visitor), [[4, 1]])
+    trace = models["modern"].inspect(TEXT)
+    visitor.page.keyboard.press("]")  # the same cell of another head
+    visitor.see("block.0.head.1.weights")
+    visitor.expect(lambda: pointed(visitor), [[4, 1]])
+    share = percent(trace["block.0.head.1.weights"][4, 1].item())
+    visitor.expect(lambda: share in tooltip(visitor), True)
+    visitor.page.keyboard.press("ArrowLeft")  # another matrix
+    visitor.see("block.0.head.1.masked")
+    visitor.expect(lambda: pointed(visitor) == [] or tooltip(visitor).startswith("Score"), True)
+    visitor.expect(lambda: "attention" in tooltip(visitor), False)
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_masked_future_is_hatched(visit, scheme):
     visitor = visit(color_scheme=scheme)

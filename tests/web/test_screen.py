@@ -136,6 +136,29 @@ def test_logit_lens_of_many_blocks_shows_the_selected_one(visit, deep_server):
         assert said.bounding_box()["y"] < 768 - 20
 
 
+@pytest.mark.parametrize("width", [390, 360, 1366])
+def test_logit_lens_shows_whole_columns(visit, width):
+    visitor = visit(width=width, height=844)
+    visitor.open(model="modern", text=f"{TEXT} {TEXT}"[:70], view="lens")
+    visitor.page.locator(".lens td.current").wait_for()
+    hidden = """(frame) => {
+      const box = frame.querySelector(".scroll");
+      const start = frame.querySelector("tbody th").getBoundingClientRect().right;
+      const end = box.getBoundingClientRect().left + box.clientWidth;
+      const cells = [...frame.querySelector("tbody tr").querySelectorAll("td")].map((cell) => {
+        const { left, right } = cell.getBoundingClientRect();
+        return { cut: (left < start - 1 && right > start + 5) || (left < end - 5 && right > end + 1) };
+      });
+      return [cells.length > 5, cells.some(({ cut }) => cut), frame.className.match(/before|after/g)];
+    }"""
+    frame = visitor.page.locator(".lens .frame")
+    visitor.expect(lambda: frame.evaluate(hidden), [True, False, ["before"]])  # the last token is selected
+    frame.locator(".scroll").evaluate("(box) => (box.scrollLeft = 70)")
+    visitor.expect(lambda: frame.evaluate(hidden), [True, False, ["before", "after"]])
+    frame.locator(".scroll").evaluate("(box) => (box.scrollLeft = 0)")
+    visitor.expect(lambda: frame.evaluate(hidden), [True, False, ["after"]])
+
+
 def test_effects_of_many_blocks_are_beside_the_edits(visit, deep_server):
     visitor = visit(deep_server, width=1366, height=768)
     visitor.open(model="deep", text=TEXT, view="change")
@@ -148,6 +171,38 @@ def test_effects_of_many_blocks_are_beside_the_edits(visit, deep_server):
     assert page_height(visitor) <= 768
 
 
+def test_effects_show_progress_and_results_as_they_come(visit, deep_server):
+    visitor = visit(deep_server, width=1366, height=768)
+    visitor.open(model="deep", text=TEXT)
+    held, allowed = [], []  # portions of the blocks
+
+    def answer(route):
+        last = route.request.post_data_json["blocks"][1]
+        route.continue_() if last in allowed else held.append(route)
+
+    def release(portions):
+        allowed.extend(portions)
+        while held:
+            held.pop().continue_()
+
+    visitor.page.route("**/api/effects", answer)
+    visitor.button("Edit").click()
+    effects = visitor.page.get_by_test_id("effects")
+    effects.get_by_text("0 of 90 heads").wait_for()
+    assert effects.get_by_role("grid").count() == 0
+    visitor.expect(lambda: effects.count() == 1 and len(held) > 0, True)
+    release([30])  # the last blocks come first
+    cells = effects.get_by_role("gridcell")
+    effects.get_by_role("grid").wait_for()
+    assert effects.get_by_text("0 of 90 heads", exact=True).count() == 0
+    assert "–" not in "".join(cells.all_inner_texts())  # what is not known yet is empty
+    visitor.expect(lambda: effects.count() == 1 and len(held) > 0, True)  # the second portion
+    release(range(30))
+    visitor.expect(lambda: visitor.page.locator("[data-testid=effects][aria-busy=false]").count(), 1)
+    visitor.expect(lambda: "" in cells.all_inner_texts(), False)
+    assert effects.locator("progress").count() == 0
+
+
 def test_pointing_at_a_pattern_says_who_attends_to_whom(visitor, models):
     text = "The duck was too tired"
     trace = models["modern"].inspect(text)
@@ -156,12 +211,12 @@ def test_pointing_at_a_pattern_says_who_attends_to_whom(visitor, models):
     size = len(trace.tokens)
     visitor.expect(lambda: visitor.page.locator(".caption.strong").first.inner_text(), "head 0")
     column = box(visitor, ".caption.strong")
-    side = column["width"]
     canvas = box(visitor, "[data-place=heads] canvas")
-    cell = (side - 2) / size
+    cell = (column["width"] - 2) / size
+    height = ((canvas["height"] - 18) / models["modern"].config.n_block - 6 - 2) / size  # of a cell
     # The last token's weight on the second one, in block 0, head 0.
     x = column["x"] + 1 + 1.5 * cell
-    visitor.page.mouse.move(x, canvas["y"] + 18 + 1 + (size - 0.5) * cell)
+    visitor.page.mouse.move(x, canvas["y"] + 18 + 1 + (size - 0.5) * height)
     weight = trace.weights(0)[0, -1, 1].item()
     tooltip = visitor.page.get_by_role("tooltip").filter(has_text=percent(weight))
     visitor.expect(lambda: visible(trace.tokens[1]) in "".join(tooltip.all_inner_texts()), True)
@@ -266,6 +321,8 @@ def test_breadcrumb_names_the_block_where_it_changes_in_one_line(visit):
     assert crumbs.locator(".hidden").all_text_contents() == titles
     tops = crumbs.evaluate_all("(all) => all.map((each) => each.offsetTop)")
     assert max(tops) - min(tops) < 10
+    way_shown = "(nav) => [nav.scrollLeft > 0, nav.classList.contains('cut')]"
+    visitor.expect(lambda: visitor.page.locator("[data-testid=card] nav").evaluate(way_shown), [True, True])
 
 
 def test_row_labels_have_room_for_descenders(visit):
@@ -300,6 +357,36 @@ def test_autoplay_does_not_flood_the_history(visitor):
     visitor.expect(lambda: "step=softmax" in visitor.url, True)
     visitor.button("Pause").click()
     assert visitor.page.evaluate("history.length") == before
+
+
+@pytest.mark.parametrize("by", ["pointer", "keyboard"])
+def test_dragging_a_slider_is_one_history_entry(visitor, by):
+    # Changes close together share an entry: with a slow clock, all are.
+    visitor.page.add_init_script(
+        "{ const now = performance.now.bind(performance); performance.now = () => now() / 1e4; }"
+    )
+    visitor.open(model="modern", text="The duck was too tired", view="change")
+    slider = visitor.page.locator(".change .slider input[step='0.01']")
+    visitor.expect(slider.is_enabled, True)
+    before = visitor.page.evaluate("history.length")
+    edits = visitor.page.locator(".change .edits li")
+    if by == "pointer":
+        box = slider.bounding_box()
+        y = box["y"] + box["height"] / 2
+        visitor.page.mouse.move(box["x"] + 0.1 * box["width"], y)
+        visitor.page.mouse.down()
+        visitor.page.mouse.move(box["x"] + 0.8 * box["width"], y, steps=12)
+        visitor.page.mouse.up()
+    else:
+        slider.focus()
+        for _ in range(6):
+            visitor.page.keyboard.press("PageUp")
+    visitor.expect(edits.count, 1)
+    visitor.settle()
+    visitor.expect(lambda: "edits=" in visitor.url, True)
+    assert visitor.page.evaluate("history.length") == before + 1
+    visitor.page.go_back()
+    visitor.expect(edits.count, 0)
 
 
 def test_generated_text_is_one_history_entry(visitor):
