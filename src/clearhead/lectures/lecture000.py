@@ -17,15 +17,15 @@ LECTURE = Lecture(
             "didn't cross the road because it was too tired.” with those in “The trumpet didn't fit in the bucket "
             "because it was too big.”, and with those in a sentence that differs in one word: “… too wide.”.",
             numbers.static_and_contextual,
-            "In the embedding, every cosine is 1: one vector. If the words before “it” differ, its two vectors end up "
+            "In the table, every cosine is 1: one vector. If the words before “it” differ, its two vectors end up "
             "with a cosine of {cosine of “it” after different words:.2f}. But “tired” and “wide” come after “it”: "
             "in a causal model, they change only the tokens that follow them.",
             numbers.where_last_word_shows,
         ),
         LectureStop(
             "000.2",
-            "A head gives each token a weighted sum of its own value and the values before it, ai = Σ αij "
-            "vj. The weights of a row are positive and sum to 1; large ones show which tokens count. This "
+            "Self-attention gives each token a weighted sum of its own value and the values before it, ai = Σ αij "
+            "vj. The weights of a token are positive and sum to 1; large ones show which tokens count. This "
             "head of the built-in model connects pronouns with what they stand for: “Ella lived near the "
             "village. She had a trumpet, and it …”",
             numbers.selective_integration,
@@ -122,12 +122,12 @@ LECTURE = Lecture(
         ),
         LectureStop(
             "000.10",
-            "Each token has one stream of width d, and every part of a block adds to it. Norms and feed-forward layers "
-            "work on one stream at a time; only attention heads move information from one to another. Two of them "
-            "can form a circuit (Elhage et al. 2021): a previous-token head tells each token what precedes it, and an "
-            "induction head then finds where the current token occurred before and copies what followed. Here, a "
-            "stream has three parts: the token's own letter, the letter before it, written by the first head, and the "
-            "letter that followed, written by the second.",
+            "Each token has one residual stream of width d, and every part of a block adds to it. Norms and "
+            "feed-forward layers work on one stream at a time; only attention heads move information from one to "
+            "another. Two of them can form a circuit (Elhage et al. 2021): a previous-token head tells each token what "
+            "precedes it, and an induction head then finds where the current token occurred before and copies what "
+            "followed. Here, a stream has three parts: the token's own letter, the letter before it, written by the "
+            "first head, and the letter that followed, written by the second.",
             blocks.residual_stream,
             "After A B C A, the circuit predicts B. Without the first head, the second has nothing to find and attends "
             "to all tokens equally, though nothing in it was changed; without the second, nothing is copied, and all "

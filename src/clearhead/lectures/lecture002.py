@@ -13,8 +13,8 @@ LECTURE = Lecture(
             "002.1",
             "What determines the meaning of a word? That is a conceptual question, and the distributional hypothesis "
             "answers it: words in similar surroundings have similar meanings, such as cat and dog in “the cat gets "
-            "fed” and “the dog gets fed”. Why 300 numbers per word, and not 200 or 500? That is an engineering "
-            "question, and a measurement answers it.",
+            "fed” and “the dog gets fed”. Why a hidden layer of 300 neurons, which gives 300 numbers per word, "
+            "and not of 200 or 500? That is an engineering question, and a measurement answers it.",
             numbers.distributional_hypothesis,
             "Skip-gram models of six widths were trained alike on 60 sentences from a small grammar (seed 1) and "
             "evaluated on 200 new ones. On the training sentences, wider is always at least as good. On new ones, "

@@ -45,7 +45,8 @@ def static_and_contextual() -> StopNumbers:
         first, second = ((trace, trace.position_of(word)) for trace in (trace_of(one), trace_of(other)))
         values.append([_cosine(first, second, stage) for stage in stages])
     findings: Findings = {"cosine of “it” after different words": values[2][-1]}
-    return findings, [table("cosine of the two vectors", [*cases], stages, matrix(values))]
+    columns = ["table", *(f"after block {i}" for i in range(n_block))]
+    return findings, [table("cosine of the two vectors", [*cases], columns, matrix(values))]
 
 
 def _cosine(one: tuple[Trace, int], other: tuple[Trace, int], stage: str) -> float:
