@@ -6,12 +6,15 @@ from itertools import islice
 import numpy as np
 import pytest
 
+from clearhead.lectures import blocks000 as blocks
 from clearhead.lectures import numbers000 as numbers
 from clearhead.lectures.catalog import find_stops
+from clearhead.lectures.inputs import inputs_of
 from clearhead.lectures.scaled_scores import draw_scores
 from tests.lectures.numpy_model import cosine, encode, model, run, softmax, unembed, weights
-from tests.web.test_lecture_000 import normals
+from tests.web.test_lecture_000 import layer_norm, normals, run_induction
 
+IT = 12  # the position of "it" in the text about Ella
 CLOSE = {"rel": 2e-3, "abs": 2e-4}  # the model computes in single precision
 
 
@@ -45,7 +48,7 @@ def test_static_vectors_are_equal_and_contextual_ones_depend_on_the_words_before
 def test_head_sums_the_tokens_up_to_it():
     result = compute(2)
     block, head = (int(number) for number in str(result.findings["head"]).replace(",", "").split()[1::2])
-    expected = run(encode(numbers.ELLA))["blocks"][block]["heads"][head]["weights"][-1]
+    expected = run(encode(numbers.ELLA))["blocks"][block]["heads"][head]["weights"][IT, : IT + 1]
     assert values(result.parts[0])[:, 0] == pytest.approx(expected, **CLOSE)
     assert result.findings["weight on the trumpet"] == pytest.approx(expected.max(), **CLOSE)
     assert result.findings["error of Σ weight · value, relative"] < 1e-5
@@ -114,78 +117,98 @@ def test_steps_for_the_third_token():
 def repetition(*ablated):
     """The loss on the second occurrence, and the induction head's weight on its target, without some heads."""
     losses, found = [], []
-    again = np.arange(numbers.LENGTH, 2 * numbers.LENGTH)
-    for ids in numbers.repeated_tokens().ids.numpy():
+    again = np.arange(blocks.LENGTH, 2 * blocks.LENGTH)
+    for ids in blocks.repeated_tokens().ids.numpy():
         result = run(ids, ablated)
         chosen = np.log(softmax(result["logits"]))[range(len(ids) - 1), ids[1:]]
-        losses.append(-chosen[numbers.LENGTH :])
-        found.append(result["blocks"][2]["heads"][1]["weights"][again, again - numbers.LENGTH + 1])
+        losses.append(-chosen[blocks.LENGTH :])
+        found.append(result["blocks"][2]["heads"][1]["weights"][again, again - blocks.LENGTH + 1])
     return np.mean(losses), np.mean(found)
+
+
+def text_loss(text, *ablated):
+    ids = np.array(encode(text))
+    return -np.log(softmax(run(ids, ablated)["logits"]))[range(len(ids) - 1), ids[1:]].mean()
 
 
 def test_heads_have_roles_and_ablating_them_raises_the_loss():
     result = compute(7)
     table = result.parts[0]
-    heads = [tuple(int(n) for n in row[0].replace(",", "").split()[1::2]) for row in table.values[1:]]
-    assert dict(zip(table.rows[1:], heads, strict=True)) == {
+    heads = [tuple(int(n) for n in row[0].replace(",", "").split()[1::2]) for row in table.values]
+    assert dict(zip(table.rows, heads, strict=True)) == {
         "previous": (0, 0),
-        "induction": (2, 1),
         "antecedent": (2, 1),
+        "induction": (2, 1),
     }
-    for row, ablated in zip(table.values, [(), *((head,) for head in heads)], strict=True):
-        assert row[3] == pytest.approx(repetition(*ablated)[0], rel=1e-3)
-    for _, weight, chance, _, stories in table.values[1:]:
+    for (_, weight, chance, *losses), head in zip(table.values, heads, strict=True):
         assert weight > 3 * chance
-        assert stories > 2 * table.values[0][4]
-    assert result.findings["loss of uniform guessing"] == pytest.approx(
-        np.log(len(weights()["embedding.weight"]))
-    )
-    assert all(row[3] > result.findings["loss of uniform guessing"] for row in table.values[1:])
+        expected = [
+            text_loss(text, *without) for text in (numbers.ELLA, blocks.STORY) for without in ((), (head,))
+        ]
+        assert losses == pytest.approx(expected, rel=1e-3)
+        assert losses[3] > 1.3 * losses[2]
 
 
 def test_block_in_six_lines():
     result = compute(8)
-    x = np.array([1.0, 3, 3, 5])
-    assert values(result.part("layer norm"))[2] == pytest.approx((x - x.mean()) / x.std())
-    inputs = np.arange(-2, 3)
-    assert values(result.part("x W1 W2, without and with ReLU")) == pytest.approx(
-        np.stack((0 * inputs, abs(inputs)), axis=1)
-    )
-    block = run(encode(numbers.ELLA))["blocks"][1]
-    expected = np.stack([block[name][-1] for name in ("x", "t1", "t2", "t3", "t4", "t5", "h")])
-    shown = values(result.parts[-1])
-    assert shown[:, :4] == pytest.approx(expected[:, :4], **CLOSE)
-    assert shown[:, 4] == pytest.approx(expected.mean(1), **CLOSE)
-    assert shown[:, 5] == pytest.approx(expected.std(1), **CLOSE)
+    inputs = {name: np.array(each, float) for name, each in inputs_of("000.8").items()}
+    x, gain, shift, W_1, W_2 = inputs.values()
+    t1 = layer_norm(x, gain, shift)
+    t3 = softmax(np.where(np.tri(2, dtype=bool), t1 @ t1.T / np.sqrt(3), -np.inf)) @ t1 + x
+    t4 = layer_norm(t3, gain, shift)
+    t5, linear = np.maximum(t4 @ W_1, 0) @ W_2, t4 @ W_1 @ W_2
+    expected = [each[1] for each in (x, t1, t3 - x, t3, t4, t5, t5 + t3)]
+    assert values(result.part("the block")) == pytest.approx(np.array(expected))
+    assert values(result.part("without ReLU")) == pytest.approx(np.array([linear[1], (linear + t3)[1]]))
+    assert values(result.part("W1 W2")) == pytest.approx(W_1 @ W_2)
+    assert [*result.findings.values()] == pytest.approx([1, np.sqrt(8 / 3)])
+    block = run(encode(numbers.ELLA))["blocks"][2]
+    lines = np.stack([block[name][IT, :5] for name in ("x", "t1", "t2", "t3", "t4", "t5", "h")])
+    assert values(result.parts[-1]) == pytest.approx(lines, **CLOSE)
 
 
 def test_every_block_has_the_same_width():
     result = compute(9)
-    blocks = run(encode(numbers.ELLA))["blocks"]
-    for row, block in zip(result.parts[0].values, blocks, strict=True):
-        assert row[:2] == ["13 × 128", "13 × 128"]
-        chances = softmax(unembed(block["h"])[-1])
-        assert row[2] == model().tokenizer.pieces([int(chances.argmax())])[0].strip()
-        assert row[3] == pytest.approx(chances.max(), **CLOSE)
+    stack = run(encode(numbers.ELLA))["blocks"]
+    below, *rows = result.parts[0].values
+    assert below == ["1 × 128", pytest.approx(np.linalg.norm(stack[0]["x"][IT]), **CLOSE), None, None, None]
+    for (shape, length, similar, token, probability), block in zip(rows, stack, strict=True):
+        into, out = block["x"][IT], block["h"][IT]
+        assert shape == "1 × 128"
+        assert (length, similar) == pytest.approx((np.linalg.norm(out), cosine(into, out)), **CLOSE)
+        chances = softmax(unembed(block["h"])[IT])
+        assert token == model().tokenizer.pieces([int(chances.argmax())])[0].strip()
+        assert probability == pytest.approx(chances.max(), **CLOSE)
+    assert [*result.findings.values()] == [128, 14, 14 * 128]
+
+
+CASES = ((True, True), (False, True), (True, False), (False, False))  # the heads that work
+
+
+def test_circuit_completes_a_repeated_pair():
+    result = compute(10)
+    *streams, weights, prediction = run_induction("ABCA", True, True)
+    for part, expected in zip(result.parts[:3], streams, strict=True):
+        assert values(part) == pytest.approx(expected)
+    attended = values(result.part("what the induction head attends to, last token"))
+    assert attended == pytest.approx(np.array([weights, np.full(5, 0.2)]))
+    expected = [run_induction("ABCA", *working)[-1] for working in CASES]
+    assert values(result.part("prediction")) == pytest.approx(np.array(expected))
+    assert prediction.argmax() == "ABCD".index("B")
 
 
 def test_only_heads_move_information_between_streams():
-    result = compute(10)
     ids, everything = encode(numbers.ELLA), [(i, j) for i in range(4) for j in range(4)]
-    moved = run(ids, zeroed=0)["final"][-1] - run(ids)["final"][-1]
-    assert result.findings["change at the last token"] == pytest.approx(np.linalg.norm(moved), rel=1e-3)
-    still = run(ids, everything, zeroed=0)["final"][-1] - run(ids, everything)["final"][-1]
-    assert np.linalg.norm(still) == 0
-    assert result.findings["loss of uniform guessing"] == pytest.approx(
-        np.log(len(weights()["embedding.weight"]))
-    )
-    logit = run(ids)["logits"][-1, encode(" was")[0]]
-    assert result.findings["logit of “was”"] == pytest.approx(logit, rel=1e-4)
-    assert result.findings["sum of all contributions to the logit"] == pytest.approx(logit, rel=1e-4)
+    moved = run(ids, zeroed=0)["final"] - run(ids)["final"]
+    assert np.linalg.norm(moved[-1]) > 1
+    still = run(ids, everything, zeroed=0)["final"] - run(ids, everything)["final"]
+    assert np.abs(still[1:]).max() < 1e-6 < np.abs(still[0]).max()
+    assert answer(10) == 0
 
 
-def test_induction_circuit_needs_both_heads():
-    rows = compute(10).part("induction circuit").values
+def test_induction_circuit_of_the_model_needs_both_heads():
+    result = compute(10)
+    rows = result.parts[-1].values
     for (weight, loss), ablated in zip(rows, ((), ((0, 0),), ((2, 1),), ((0, 0), (2, 1))), strict=True):
         expected_loss, expected_weight = repetition(*ablated)
         assert loss == pytest.approx(expected_loss, rel=1e-3)
@@ -195,4 +218,6 @@ def test_induction_circuit_needs_both_heads():
             assert weight == pytest.approx(expected_weight, rel=1e-3)
     assert rows[0][0] == pytest.approx(compute(7).parts[0].values[2][1], rel=1e-5)
     assert rows[1][0] < 0.2 * rows[0][0]  # without the previous-token head, the induction head finds little
-    assert min(rows[1][1], rows[2][1]) > rows[0][1] + 1
+    guessing = result.findings["loss of uniform guessing"]
+    assert guessing == pytest.approx(np.log(len(weights()["embedding.weight"])))
+    assert rows[0][1] < guessing < min(row[1] for row in rows[1:])

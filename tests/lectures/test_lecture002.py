@@ -1,14 +1,17 @@
 """The numbers in lecture 002, checked against numpy."""
 
+import re
+
 import numpy as np
 import pytest
 
 from clearhead.lectures import numbers002 as numbers
 from clearhead.lectures.catalog import find_stops
+from clearhead.lectures.inputs import inputs_of
 from clearhead.model.lectures import head_as_loops, head_as_matrices
-from tests.lectures.numpy_model import cosine, encode, model, run, softmax, weights
-from tests.web.skip_gram import WIDTHS, sweep
-from tests.web.test_lecture_002 import run_head
+from tests.lectures.numpy_model import cosine, softmax
+from tests.web.skip_gram import WIDTHS, count_pairs, sweep, train, uniform
+from tests.web.test_lecture_002 import follow, predict, relate, run_head
 
 
 def compute(number):
@@ -44,45 +47,48 @@ def test_training_pairs_and_learned_vectors():
     lines = [row[0] for row in result.parts[0].values]
     assert lines[:2] == ["(the, quick) (the, brown)", "(quick, the) (quick, brown) (quick, fox)"]
     assert [line.count("(") for line in lines] == [2, 3, 4, 4, 4, 4, 4, 3, 2]
-    E = weights()["embedding.weight"] - weights()["embedding.weight"].mean(0)
-    shown, words = values(result.parts[1]), result.parts[1].rows
-    for i, one in enumerate(words):
-        for j, other in enumerate(words):
-            expected = cosine(E[encode(f" {one}")[0]], E[encode(f" {other}")[0]])
-            assert shown[i, j] == pytest.approx(expected)
-    assert result.findings["cosine of cat and dog"] > 0.2 + result.findings["cosine of cat and park"]
+    sentences = [line.lower().split() for line in inputs_of("002.2")["text"]]
+    vocabulary = sorted({word for words in sentences for word in words})
+    E = train(count_pairs(sentences, vocabulary, 2), 8, 100, seed=1)[0]
+    cosines = {
+        word: cosine(E[vocabulary.index("cat")], vector) for word, vector in zip(vocabulary, E, strict=True)
+    }
+    nearest = result.part("nearest to cat")
+    assert nearest.rows == sorted(set(vocabulary) - {"cat"}, key=cosines.get, reverse=True)[:5]
+    assert values(nearest)[:, 0] == pytest.approx([cosines[word] for word in nearest.rows], abs=1e-5)
+    assert nearest.rows[0] == "dog"
+    assert result.findings["cosine of cat and dog"] == pytest.approx(cosines["dog"], abs=1e-5)
 
 
 def test_next_word_and_what_determines_it():
     result = compute(3)
-    chances = softmax(run(encode("The quick brown fox jumps over the lazy"))["logits"][-1])
-    likeliest = np.argsort(-chances)[:3]
-    assert result.parts[0].rows == [text.strip() for text in model().tokenizer.pieces(likeliest.tolist())]
-    assert result.parts[0].rows[0] == "dog"
-    assert values(result.parts[0])[:, 0] == pytest.approx(chances[likeliest], rel=1e-2)
-    her = softmax(run(encode(numbers.WILL))["logits"][-1])[encode(" her")[0]]
-    assert result.findings["probability of “her”"] == pytest.approx(her, rel=1e-3)
-    boy = softmax(run(encode(numbers.WILL.replace("girl", "boy")))["logits"][-1])[encode(" him")[0]]
-    assert result.findings["probability of “him” after “boy”"] == pytest.approx(boy, rel=1e-3)
-    swapped = values(result.parts[1])
-    assert [swapped[0, 0], swapped[1, 1]] == pytest.approx([her, boy], rel=1e-3)
-    effects = result.part("attribution by token")
-    assert effects.rows[0] == "1 Damian"
-    assert effects.rows[values(effects)[:-1, 0].argmax()] == "8 girl"
+    lines, past = inputs_of("002.3")["text"], re.findall(r"\w+", inputs_of("002.3")["prompt"].lower())
+    expected = predict(lines, past)
+    chances = dict(zip(result.parts[0].rows, values(result.parts[0])[:, 0], strict=True))
+    assert chances == pytest.approx(expected)
+    assert next(iter(chances)) == result.findings["next word"] == "her"
+    left = [predict(lines, past[:i] + past[i + 1 :])["her"] for i in range(len(past))]
+    assert values(result.parts[1])[:, 0] == pytest.approx(expected["her"] - np.array(left))
+    without = result.findings["its probability without “girl”"]
+    assert without == pytest.approx(left[past.index("girl")])
+    assert without < 0.5
     assert numbers.DECIDERS[answer(3)] == "girl"
 
 
 def test_window_slides_and_forgets():
     result = compute(4)
-    steps = result.part("step by step")
-    assert steps.rows[:2] == ["w1 … w8 → w9", "w2 … w9 → w10"]
-    short, whole = (row[0] for row in result.part("generated text").values)
-    assert "trumpet" in whole
-    assert "trumpet" not in short
-    ids = list(encode(numbers.ELLA))
-    for _, generated in steps.values:
-        ids.append(int(run(np.array(ids[-8:]))["logits"][-1].argmax()))
-        assert model().tokenizer.pieces([ids[-1]])[0] == generated
+    text = inputs_of("002.4")["text"].split()
+    for length, count in ((8, 5), (2, 20)):
+        words, rows = text[:8], []
+        for _ in range(count):
+            word, times = follow(text, words[-length:])
+            rows.append([" ".join(words[-length:]), word, times])
+            words.append(word)
+        assert result.part(f"context length {length}").values == rows[:5]
+        assert result.findings[f"context length {length}"] == " ".join(words)
+    assert result.parts[0].rows[:2] == ["w1 … w8 → w9", "w2 … w9 → w10"]
+    assert result.findings["context length 8"] == " ".join(text[:13])
+    assert not " ".join(text).startswith(result.findings["context length 2"])
 
 
 WORDS = ["the", "quick", "brown", "fox", "jumps", "over", "the", "lazy"]
@@ -130,26 +136,29 @@ def test_output_is_a_weighted_sum_of_values(head):
     assert output[1] == pytest.approx(result.findings["P21"] * value[0] + result.findings["P22"] * value[1])
 
 
-def test_loops_and_matrices_agree_and_differ_in_products():
+def test_loops_and_matrices_agree_and_differ_in_multiplications():
     result = compute(9)
     assert result.findings["largest difference"] < 1e-12
-    x, Ws = numbers.word_vectors(), numbers.matrices()
-    for compute_head in (head_as_loops, head_as_matrices):
-        assert compute_head(x, *Ws).numpy() == pytest.approx(run_head(WORDS, divided=True)["A"])
-    for (loops, matrices), T in zip(result.part("products").values, (2, 4, 8, 16), strict=True):
-        assert loops == T + 3 * T * (T + 1) / 2
-        assert matrices == 5
+    T, C, d_v = 64, 32, 8
+    products = [T * C * C, T * C * C, T * C * d_v, T * T * C, T * T * d_v]
+    assert [row[1] for row in result.parts[0].values] == products
+    pairs = T * (T + 1) // 2
+    (loops, _), (matrices, _) = result.parts[1].values
+    assert matrices == sum(products)
+    assert loops == T * C * C + pairs * (C + 1) * (C + d_v)
+    x, W_Q, W_K, W_V = (each.numpy() for each in numbers.random_head())
+    assert np.allclose(x, uniform(1, 1, 64, 32))
+    assert np.allclose(W_V, uniform(32**-0.5, 4, 32, 8))
+    for divided in (False, True):
+        S = (x @ W_Q) @ (x @ W_K).T / (C**0.5 if divided else 1)
+        expected = softmax(np.where(np.tri(T, dtype=bool), S, -np.inf)) @ x @ W_V
+        for compute_head in (head_as_loops, head_as_matrices):
+            assert compute_head(*numbers.random_head(), divided).numpy() == pytest.approx(expected)
 
 
-def test_heads_relate_tokens():
+def test_heads_relate_kinds_of_words():
     result = compute(10)
-    blocks = run(encode(numbers.ELLA))["blocks"]
-    previous, antecedent = (blocks[i]["heads"][j]["weights"] for i, j in ((0, 0), (2, 1)))
-    table = result.parts[0]
-    for i, (first, weight, second, other) in enumerate(table.values):
-        assert first == table.rows[previous[i].argmax()]
-        assert second == table.rows[antecedent[i].argmax()]
-        assert (weight, other) == pytest.approx((previous[i].max(), antecedent[i].max()), rel=1e-2)
-    assert [row[0] for row in table.values[1:]] == table.rows[:-1]
-    related = {name.split()[1]: row[2].split()[1] for name, row in zip(table.rows, table.values, strict=True)}
-    assert (related["She"], related["it"], related["her"]) == ("Ella", "trumpet", "trumpet")
+    kinds = (("noun", "adj."), ("verb", "noun"), ("prep.", "verb"))
+    for part, pair in zip(result.parts, kinds, strict=True):
+        assert values(part) == pytest.approx(relate(pair))
+    assert result.findings["4 fox attends to"] == "2 quick 0.500, 3 brown 0.500"

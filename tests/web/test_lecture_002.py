@@ -142,7 +142,7 @@ def test_words_decide_the_next_one(visitor):
     chips.nth(girl).click()
     check([i for i in everything if i != girl], "him")
     chips.nth(girl).click()
-    fill(visitor, Read=girl + 1)
+    fill(visitor, Words=girl + 1)
     check(everything[: girl + 1], "her")
     visitor.button("The … lazy ___").click()
     past = WORDS

@@ -26,8 +26,8 @@ def run(longest: int, width: int, repeats: int, seed: int) -> Result:
     apart: list[float | None] = []
     for count in counts:
         x = torch.randn(count, width, generator=random)
-        slow, loops = _time(partial(head_as_loops, x, W_Q, W_K, W_V), repeats)
-        fast, matrices = _time(partial(head_as_matrices, x, W_Q, W_K, W_V), repeats)
+        slow, loops = time_run(partial(head_as_loops, x, W_Q, W_K, W_V), repeats)
+        fast, matrices = time_run(partial(head_as_matrices, x, W_Q, W_K, W_V), repeats)
         seconds["loops"].append(slow)
         seconds["matrices"].append(fast)
         ratios.append(slow / fast)
@@ -55,7 +55,7 @@ def run(longest: int, width: int, repeats: int, seed: int) -> Result:
     )
 
 
-def _time(compute: Callable[[], Tensor], repeats: int) -> tuple[float, Tensor]:
+def time_run(compute: Callable[[], Tensor], repeats: int) -> tuple[float, Tensor]:
     """The time of the fastest of several runs after a warm-up, in seconds, and the result."""
     result, best = compute(), float("inf")
     for _ in range(repeats):

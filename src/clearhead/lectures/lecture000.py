@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from clearhead.lectures import blocks000 as blocks
 from clearhead.lectures import numbers000 as numbers
 from clearhead.lectures.stop import Lecture, LectureStop
 
@@ -16,15 +17,15 @@ LECTURE = Lecture(
             "didn't cross the road because it was too tired.” with those in “The trumpet didn't fit in the bucket "
             "because it was too big.”, and with those in a sentence that differs in one word: “… too wide.”.",
             numbers.static_and_contextual,
-            "In the embedding, every cosine is 1: one vector. If the words before “it” differ, its two vectors end up "
+            "In the table, every cosine is 1: one vector. If the words before “it” differ, its two vectors end up "
             "with a cosine of {cosine of “it” after different words:.2f}. But “tired” and “wide” come after “it”: "
             "in a causal model, they change only the tokens that follow them.",
             numbers.where_last_word_shows,
         ),
         LectureStop(
             "000.2",
-            "A head gives each token a weighted sum of its own value and the values before it, ai = Σ αij "
-            "vj. The weights of a row are positive and sum to 1; large ones show which tokens count. This "
+            "Self-attention gives each token a weighted sum of its own value and the values before it, ai = Σ αij "
+            "vj. The weights of a token are positive and sum to 1; large ones show which tokens count. This "
             "head of the built-in model connects pronouns with what they stand for: “Ella lived near the "
             "village. She had a trumpet, and it …”",
             numbers.selective_integration,
@@ -84,47 +85,55 @@ LECTURE = Lecture(
             "A single head has only one set of attention weights per token. With several side by side, each "
             "can follow a different relationship: the previous token, the noun that a pronoun refers to, or "
             "the token that followed the previous occurrence of the current one (induction). The table names "
-            "the clearest head for each role in the built-in model and gives the loss without it, on random "
-            "tokens that are repeated and on stories.",
-            numbers.many_heads,
-            "Uniform attention would put 1 to 5% on these targets. Without the previous-token head or the induction "
-            "head, the loss on stories more than doubles, and on random tokens it exceeds that of uniform guessing, "
-            "{loss of uniform guessing:.2f}. One head can serve two relationships: here, the best one for antecedents "
-            "is also the induction head.",
-            numbers.width_of_a_head,
+            "the clearest head for each role in the built-in model, with its mean weight on the right token and that "
+            "of uniform attention. It also gives the loss with and without the head: on the text of stop 2, continued "
+            "with “was”, and on a story that repeats words: “… it was green. One afternoon, Ella lost her trumpet.”",
+            blocks.many_heads,
+            "Each role has a head that puts far more weight on the right token than uniform attention would. A head "
+            "is needed only where its relationship occurs: without the induction head, the loss on the story goes from "
+            "{loss on the story:.2f} to {without the induction head:.2f}. One head can serve two relationships: here, "
+            "the best one for antecedents is also the induction head.",
+            blocks.width_of_a_head,
         ),
         LectureStop(
             "000.8",
             "Layer norm is the z-score of one vector: subtract its mean μ and divide by its standard deviation σ (with "
             "1/d), then scale by γ and shift by β. The feed-forward layer needs ReLU: without it, two matrices "
-            "amount to one. The block: t1 = LN(x), t2 = MHA(t1), t3 = t2 + x, t4 = LN(t3), t5 = FFN(t4), h = t5 + t3.",
-            numbers.the_block,
-            "Linear layers give 0 for every x here; with ReLU between them, the same two matrices compute |x|. In the "
-            "model, t3 and h are sums: the outputs of attention and feed-forward are added to x and never replace it.",
-            numbers.third_z_score,
+            "amount to one. The block: t1 = LN(x), t2 = MHA(t1), t3 = t2 + x, t4 = LN(t3), t5 = FFN(t4), h = t5 + t3. "
+            "First for the second of two small vectors, x1 = [1, 0, 2] and x2 = [3, 1, -1], with one head that has "
+            "identity matrices, γ = 1, β = 0 and no biases. W1 has the rows [1, -1, 0], [0, 1, -1] and [-1, 0, 1]; "
+            "W2 is the identity. Then in the built-in model, on the text of stop 2.",
+            blocks.the_block,
+            "Two lines normalize, two compute, and two add: the outputs of attention and feed-forward are added to x "
+            "and never replace it. ReLU sets the negative numbers of t4 W1 to 0. Without it, t5 is t4 times one "
+            "matrix, W1 W2, and two layers can do no more than one.",
+            blocks.third_z_score,
         ),
         LectureStop(
             "000.9",
             "Every block takes one vector of width d per token and returns one of width d, so blocks can be stacked. "
-            "That also allows a look inside: read each block's output as if it were the last one, and see which "
-            "token the model would predict there (the logit lens).",
-            numbers.the_stack,
-            "The shape is the same everywhere. The early blocks still hold the token itself; the prediction appears "
-            "toward the end.",
-            numbers.numbers_after_block,
+            "The table follows the vector of “it” through the built-in model, on the text of stop 2. Because all "
+            "vectors have the same width, each can also be read as if it came from the last block: the token that the "
+            "model would predict there (the logit lens).",
+            blocks.the_stack,
+            "The shape is the same everywhere. A block adds to its input: some change the vector a lot, others only a "
+            "little. The early blocks still hold the token itself; the prediction appears toward the end.",
+            blocks.numbers_after_block,
         ),
         LectureStop(
             "000.10",
-            "Each token has one stream of width d, and every part of a block adds to it. Norms and feed-forward layers "
-            "work on one stream at a time; only attention heads move information from one to another. Two of them "
-            "can form a circuit: a previous-token head tells each token what precedes it, and an induction head then "
-            "finds the token that followed the current one earlier (Elhage et al. 2021).",
-            numbers.residual_stream,
-            "The logit of “was” is the sum of what all parts wrote. Set the first token's vector to 0, and the last "
-            "token's vector moves by {change at the last token:.1f}. Without the previous-token head, the "
-            "induction head no longer finds its target, though nothing in it was changed. (Uniform guessing has a loss "
-            "of {loss of uniform guessing:.2f}.)",
-            numbers.streams_that_change,
+            "Each token has one residual stream of width d, and every part of a block adds to it. Norms and "
+            "feed-forward layers work on one stream at a time; only attention heads move information from one to "
+            "another. Two of them can form a circuit (Elhage et al. 2021): a previous-token head tells each token what "
+            "precedes it, and an induction head then finds where the current token occurred before and copies what "
+            "followed. Here, a stream has three parts: the token's own letter, the letter before it, written by the "
+            "first head, and the letter that followed, written by the second.",
+            blocks.residual_stream,
+            "After A B C A, the circuit predicts B. Without the first head, the second has nothing to find and attends "
+            "to all tokens equally, though nothing in it was changed; without the second, nothing is copied, and all "
+            "letters are equally likely. The same holds in the built-in model, where the loss without these heads "
+            "exceeds that of uniform guessing, {loss of uniform guessing:.2f}.",
+            blocks.streams_that_change,
         ),
     ),
 )

@@ -13,8 +13,8 @@ LECTURE = Lecture(
             "002.1",
             "What determines the meaning of a word? That is a conceptual question, and the distributional hypothesis "
             "answers it: words in similar surroundings have similar meanings, such as cat and dog in “the cat gets "
-            "fed” and “the dog gets fed”. Why 300 numbers per word, and not 200 or 500? That is an engineering "
-            "question, and a measurement answers it.",
+            "fed” and “the dog gets fed”. Why a hidden layer of 300 neurons, which gives 300 numbers per word, "
+            "and not of 200 or 500? That is an engineering question, and a measurement answers it.",
             numbers.distributional_hypothesis,
             "Skip-gram models of six widths were trained alike on 60 sentences from a small grammar (seed 1) and "
             "evaluated on 200 new ones. On the training sentences, wider is always at least as good. On new ones, "
@@ -24,25 +24,26 @@ LECTURE = Lecture(
         ),
         LectureStop(
             "002.2",
-            "Words can be described by hand-chosen features, or by features that training finds. Skip-gram learns "
-            "vectors from pairs of a word and a neighbor within a window of 2. A language model learns its "
-            "embeddings while it learns to predict; below are cosines between those of the built-in model.",
+            "Words can be described by features that people choose, such as “has four legs”, or by features that "
+            "training finds. Skip-gram learns vectors from pairs of a word and a neighbor within a window of 2. Below "
+            "are its pairs for one sentence, and then the words nearest to “cat” after 100 steps of training, 8 "
+            "numbers per word, on six sentences such as “the cat sleeps on the sofa” and “the dog sleeps on the sofa”.",
             numbers.features,
-            "Nobody told the model what an animal is, but the cosine of cat and dog is {cosine of cat and dog:.2f}, "
-            "and that of cat and park is {cosine of cat and park:.2f}. (`clearhead lab neighbors` trains a skip-gram "
-            "model.)",
-            numbers.count_pairs,
+            "Nobody told the model what an animal is, but cat and dog have the same neighbors, and the cosine of their "
+            "vectors is {cosine of cat and dog:.2f}. (`clearhead lab neighbors` trains on stories.)",
+            numbers.count_all_pairs,
         ),
         LectureStop(
             "002.3",
             "Given a sequence of words, which one is most likely to follow? Every earlier word may play a role, but "
             "some matter more: “Damian had a secret child, a girl, and had written in his will that his belongings "
-            "will belong to …”. Attribution splits the logit of “her” by the tokens that heads brought it from; "
-            "another way to find out is to replace a word.",
+            "will belong to …”. Here each earlier word votes on its own, whatever the order: of ten sentences, such as "
+            "“the man had a girl and his house will belong to her”, n end in a candidate, and n_w of these contain "
+            "the word w; the candidate scores n times (n_w + 1)/(n + 2) for every w.",
             numbers.next_word,
-            "The probability of “her” is {probability of “her”:.2%}; with a boy instead of a girl, that of "
-            "“him” is {probability of “him” after “boy”:.2%}. What the heads at the last token bring in "
-            "favor of “her” comes mostly from one word.",
+            "The next word is “{next word}”, with a probability of {its probability:.2f}. Without “girl”, it would be "
+            "{its probability without “girl”:.2f}: each “his” pulls the other way. `clearhead lab blank` asks the "
+            "built-in model the same question.",
             numbers.deciding_word,
         ),
         LectureStop(
@@ -50,10 +51,11 @@ LECTURE = Lecture(
             "A chat model continues a text word by word. GPT, a generative pre-trained transformer, is a multi-layer "
             "network that relies on parallel multi-head attention. "
             "It sees a window: w1 … w8 → w9, then w2 … w9 → w10, with a context length of 8. "
-            "What has left the window has no influence. Here the built-in model is limited to 8 tokens.",
-            numbers.sliding_window,
-            "With 8 tokens, the model has forgotten what Ella owned and invents something; with the whole text in its "
-            "context, it knows. Reversing the tokens outside the window changes nothing.",
+            "What has left the window has no influence. Here, the next word is the most frequent one after the longest "
+            "part of the window that a short story contains.",
+            numbers.generated_words,
+            "With 8 words, the generated text follows the story. With 2, the model cannot tell after “lazy dog” where "
+            "in the story it is, and goes in circles. `clearhead lab window` generates with the built-in model.",
             numbers.first_out_of_reach,
         ),
         LectureStop(
@@ -100,22 +102,24 @@ LECTURE = Lecture(
         ),
         LectureStop(
             "002.9",
-            "The same head twice: word by word in loops, the way it is explained, and as matrix products, "
-            "the way it is computed (three projections, query times key, and weight times value). Both divide "
-            "the scores by √d_k, as a transformer does. The numbers agree up to rounding.",
+            "The same kind of head twice, on 64 random words: word by word in loops, the way it is explained, and as "
+            "five matrix products, the way it is computed (three projections, query times key, and weight times "
+            "value). The numbers agree up to rounding.",
             numbers.loops_and_matrices,
-            "The number of products in the loops grows with the square of the length; the number of matrix products "
-            "stays the same, and each uses the whole processor. The times depend on your machine.",
+            "Written naively, the loops compute the same keys and values again for every word that looks back. The "
+            "matrices also compute the masked half, but each product is a single step that uses the whole processor. "
+            "The times depend on your machine.",
             numbers.count_multiplications,
         ),
         LectureStop(
             "002.10",
-            "A head is a table of who attends to whom, and so a representation of one relationship between words. In "
-            "the built-in model, one head relates each token to the one before it; another relates a pronoun to what "
-            "it refers to.",
+            "A head is a table of who attends to whom, and so a representation of one relationship between words. "
+            "These heads are designed by hand: the features of a word are its kind, one-hot, W^K is ten times the "
+            "identity, and W^Q says which kind of word looks for which other kind.",
             numbers.one_relationship,
-            "In the second head, “She” attends to “Ella”. At the end, “her” attends to the thing that was lost, which "
-            "the model names next: one head can serve more than one purpose.",
+            "“fox” puts its weight on “quick” and “brown”. A different W^Q expresses a different relationship between "
+            "the same words. Words with no query of their own attend evenly to themselves and all earlier words. "
+            "(In Python, `ch.heads(model)` measures how well the heads of a trained model play such roles.)",
             numbers.weight_on_old,
         ),
     ),

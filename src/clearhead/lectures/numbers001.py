@@ -10,6 +10,7 @@ from torch import Tensor
 from clearhead.labs.attention import BOOST, ZEROS
 from clearhead.labs.lab import Findings, Lines, ResultPart, Table
 from clearhead.lectures.counting import count_sentence
+from clearhead.lectures.inputs import inputs_of
 from clearhead.lectures.stop import StopNumbers
 from clearhead.lectures.tiny_rnn import attended, probe_accuracy, probe_sequences, train_rnn
 from clearhead.lectures.tiny_rnn import run_rnn as run_tiny_rnn
@@ -19,18 +20,11 @@ from clearhead.model.lectures import linear_attention, query_attention, simplest
 from clearhead.model.mask import causal_matrix
 from clearhead.model.position import sinusoids
 
-TEXT = "the chicken was tired\nthe road was wide\nthe chicken crossed the road"
+TEXT = "\n".join(inputs_of("001.1")["text"])
 SENTENCE = "Ella lived near the village."
 # Vectors of two numbers, made up for the two sentences about bats.
-STATIC = {
-    "I": [0.2, 0.1],
-    "I'm": [0.3, 0.2],
-    "swing": [1.0, -0.5],
-    "scared": [-1.0, 0.8],
-    "of": [0.1, 0.1],
-    "bats": [0.6, 0.6],
-}
-RNN_SEED, RNN_STEPS = 4, 100
+STATIC: dict[str, list[float]] = inputs_of("001.2")["vectors"]
+RNN_SEED, RNN_STEPS = inputs_of("001.3")["seed"], inputs_of("001.3")["steps"]
 LONGEST_PROBED = 200  # zeros after the first digit, of which stop 3 shows the first 100
 KEPT = 0.9  # share of its state that the recurrent cell in the question of stop 3 keeps
 ONES = embed("1")[0]
@@ -44,7 +38,7 @@ def language_modeling() -> StopNumbers:
     """The chain rule with a bigram model, with the whole context, and with the built-in model."""
     parts: list[ResultPart] = []
     for name, order in (("bigram: the last token", 2), ("the whole context", None)):
-        counted = count_sentence(TEXT, "the chicken was wide", order)
+        counted = count_sentence(TEXT, inputs_of("001.1")["sentence"], order)
         parts.append(
             Table(
                 name,
@@ -65,7 +59,7 @@ def shared_interface() -> StopNumbers:
     """The same vectors through a recurrent layer and through the simplest attention."""
     parts: list[ResultPart] = []
     bats = []
-    for sentence in ("I swing bats", "I'm scared of bats"):
+    for sentence in inputs_of("001.2")["sentences"]:
         words = sentence.split()
         x = matrix([STATIC[word] for word in words])
         values = torch.cat((x, run_rnn(x), simplest_attention(x)), dim=1)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import torch
@@ -13,30 +13,32 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from clearhead.classics.skip_gram import pairs
-from clearhead.labs import blank, matrix, window
-from clearhead.labs.catalog import ELLA, WILL
 from clearhead.labs.lab import Findings, Lines, ResultPart, Table, Value
-from clearhead.labs.neighbors import FOX
-from clearhead.lectures.numbers000 import head_scores
+from clearhead.labs.matrix import time_run
+from clearhead.lectures.inputs import inputs_of
+from clearhead.lectures.leave_one_out import effects_of, predict_next
 from clearhead.lectures.random_numbers import seed_of, uniform
+from clearhead.lectures.relationship_head import query_matrix, relate
+from clearhead.lectures.sliding_window import slide_window
 from clearhead.lectures.stop import StopNumbers
-from clearhead.lectures.width_sweep import sweep
-from clearhead.lectures.worked import name_tokens, stories, table, trace_of
+from clearhead.lectures.width_sweep import count_pairs, sweep, train
+from clearhead.lectures.worked import name_tokens, table
 from clearhead.model.attention_steps import compare, mask, mix, project, softmax
 from clearhead.model.lectures import head_as_loops, head_as_matrices
 from clearhead.model.mask import causal_matrix
 from clearhead.text.word_corpus import split_words
 
-CAT = "I have to make sure that the cat gets fed"
-DOG = "I forgot to make sure that the dog gets fed"
-WINDOW = 2
-CONTEXT = 8
-SENTENCES, SWEEP_SEED = 60, 1  # for the models of several widths
-WORDS = split_words(FOX)[:8]
-WIDTH, VALUE_WIDTH = 32, 8
+SKIP_GRAM, NEXT_WORD, WINDOW = (inputs_of(stop) for stop in ("002.2", "002.3", "002.4"))
+CAT, DOG = SKIP_GRAM["text"][:2]
+SHOWN = 5  # nearest words
+SENTENCES, SWEEP_SEED = inputs_of("002.1")["sentences"], inputs_of("002.1")["seed"]
+WORDS = split_words(inputs_of("002.5")["sentence"])
+WIDTH, VALUE_WIDTH = 32, inputs_of("002.5")["d_v"]
 # The page's projections: uniform numbers up to this size. W^V is the first columns of a wider matrix.
 PROJECTION_SIZE, MAX_VALUE_WIDTH = 0.3, 10
 SEEDS = {"W_Q": 1, "W_K": 2, "W_V": 3}
+SHORT_WINDOW, LONG_STORY, FIRST_STEPS = 2, 20, 5  # what the page's text suggests to try, and the rows shown
+REPEATS = 3  # of which the fastest is shown
 
 
 def distributional_hypothesis() -> StopNumbers:
@@ -66,7 +68,9 @@ def width_losses() -> dict[int, tuple[float, float]]:
 
 
 def contexts(sentence: str, word: str) -> list[str]:
-    return [neighbor for center, neighbor in pairs(split_words(sentence), WINDOW) if center == word]
+    return [
+        neighbor for center, neighbor in pairs(split_words(sentence), SKIP_GRAM["window"]) if center == word
+    ]
 
 
 def shared_contexts() -> float:
@@ -74,90 +78,95 @@ def shared_contexts() -> float:
 
 
 def features() -> StopNumbers:
-    """Skip-gram's training pairs, and cosines between the embeddings that the model has learned."""
-    by_center = [
-        list(group) for _, group in groupby(pairs(split_words(FOX), WINDOW), key=lambda pair: pair[0])
-    ]
+    """Skip-gram's training pairs for a sentence, and vectors trained on a few others."""
+    words = split_words(SKIP_GRAM["sentence"])
+    by_center = [list(group) for _, group in groupby(pairs(words, SKIP_GRAM["window"]), key=itemgetter(0))]
     samples: list[list[Value]] = [[" ".join(f"({a}, {b})" for a, b in group)] for group in by_center]
-    words = ("cat", "dog", "duck", "park", "village", "drum", "kite")
-    E = static_vectors(words)
-    cosines = E @ E.T
+    cosines = trained_cosines()
+    word = SKIP_GRAM["word"]
+    nearest = sorted(cosines[word].items(), key=itemgetter(1), reverse=True)[1 : SHOWN + 1]
     parts: list[ResultPart] = [
-        Table("skip-gram training pairs", split_words(FOX), ["(center, neighbor)"], samples),
-        table("cosine between learned vectors", words, words, cosines, shaded=True),
+        Table("skip-gram training pairs", words, ["(center, neighbor)"], samples),
+        Table(
+            f"nearest to {word}",
+            [other for other, _ in nearest],
+            ["cosine"],
+            [[value] for _, value in nearest],
+        ),
     ]
-    return {
-        "cosine of cat and dog": cosines[0, 1].item(),
-        "cosine of cat and park": cosines[0, 3].item(),
-    }, parts
+    return {"cosine of cat and dog": cosines["cat"]["dog"]}, parts
 
 
-def static_vectors(words: tuple[str, ...]) -> Tensor:
-    """The model's embeddings, minus their mean, with length 1."""
-    table = stories().transformer().embedding.weight.detach().double()
-    ids = [stories().tokenizer.encode(f" {word}")[0] for word in words]
-    return torch.nn.functional.normalize(table[ids] - table.mean(0), dim=1)
+@cache
+def trained_cosines() -> dict[str, dict[str, float]]:
+    """The cosine of each pair of words, after skip-gram training."""
+    sentences = [split_words(line) for line in SKIP_GRAM["text"]]
+    vocabulary = sorted({word for words in sentences for word in words})
+    counts = count_pairs(sentences, vocabulary, SKIP_GRAM["window"])
+    E, _ = train(counts, SKIP_GRAM["width"], SKIP_GRAM["seed"], SKIP_GRAM["steps"])
+    E = torch.nn.functional.normalize(E, dim=1)
+    rows = (dict(zip(vocabulary, row, strict=True)) for row in (E @ E.T).tolist())
+    return dict(zip(vocabulary, rows, strict=True))
 
 
-def count_pairs() -> float:
-    return len(list(pairs(split_words(FOX), 3)))
+def count_all_pairs() -> float:
+    return len(list(pairs(split_words(SKIP_GRAM["sentence"]), 3)))
 
 
 def next_word() -> StopNumbers:
-    """The likeliest next tokens, and which earlier tokens determine one of them. Positions start at 1."""
-    fox = FOX.removesuffix(" dog")
-    chances = stories().logits(fox)[-1].softmax(-1).topk(3)
-    tokens = stories().tokenizer.pieces(chances.indices.tolist())
-    decided = blank.run(WILL, "her", stories())
-    effects = decided.part("attribution and ablation by token")
-    children, pronouns = ("girl", "boy"), ("her", "him")
-    swapped = torch.stack([next_chances(WILL.replace("girl", child), pronouns) for child in children])
+    """The likeliest next words in a counted model, and how much each earlier word favors the first."""
+    past = split_words(NEXT_WORD["prompt"])
+    chances = predict_next(NEXT_WORD["text"], past)
+    word = next(iter(chances))
+    without = [other for other in past if other != "girl"]
     parts: list[ResultPart] = [
-        table(f"{fox} …", [each.strip() for each in tokens], ["probability"], chances.values[:, None]),
-        table("probability with a girl and with a boy", children, pronouns, swapped),
+        Table("next word", [*chances], ["probability"], [[value] for value in chances.values()]),
         Table(
-            "attribution by token",
-            [f"{i + 1} {row.split()[1]}" for i, row in enumerate(effects.rows)],
-            effects.columns[:1],
-            [row[:1] for row in effects.values],
-            shaded=True,
+            f"loss in the probability of “{word}” without each word",
+            name_tokens(past),
+            ["effect"],
+            [[effect] for effect in effects_of(NEXT_WORD["text"], past, word)],
         ),
     ]
     findings: Findings = {
-        "probability of “her”": decided.findings["its probability"],
-        "probability of “him” after “boy”": swapped[1, 1].item(),
+        "next word": word,
+        "its probability": chances[word],
+        "its probability without “girl”": predict_next(NEXT_WORD["text"], without)[word],
     }
     return findings, parts
-
-
-def next_chances(sentence: str, words: tuple[str, ...]) -> Tensor:
-    """The probability of each word's first token after the sentence."""
-    ids = [stories().tokenizer.encode(f" {word}")[0] for word in words]
-    return stories().logits(sentence.rstrip())[-1].softmax(-1)[ids]
 
 
 DECIDERS = ("secret", "girl", "his", "belongings")
 
 
 def deciding_word() -> float:
-    """The index in `DECIDERS` of the word from which the last position's heads bring the most for “her”."""
-    effects = blank.run(WILL, "her", stories()).part("attribution and ablation by token")
-    names = [row.split()[1] for row in effects.rows]
-    moved = [
-        max(float(str(values[0])) for name, values in zip(names, effects.values, strict=True) if name == word)
-        for word in DECIDERS
-    ]
-    return moved.index(max(moved))
+    """The index in `DECIDERS` of the word without which “her” loses most."""
+    past = split_words(NEXT_WORD["prompt"])
+    effects = effects_of(NEXT_WORD["text"], past, "her")
+    suspected = [effects[past.index(word)] for word in DECIDERS]
+    return suspected.index(max(suspected))
 
 
-def sliding_window() -> StopNumbers:
-    result = window.run(ELLA, CONTEXT, 6, stories())
-    return result.findings, result.parts
+def generated_words() -> StopNumbers:
+    """A story continued through a window of eight words, and through one of two."""
+    text = split_words(WINDOW["text"])
+    parts: list[ResultPart] = []
+    start, generated = text[: WINDOW["length"]], {}
+    for length, count in ((WINDOW["length"], WINDOW["generated"]), (SHORT_WINDOW, LONG_STORY)):
+        steps = slide_window(text, start, length, count)
+        rows: list[list[Value]] = [
+            [" ".join(step.window), step.next, f"{step.count}/{step.total}"] for step in steps[:FIRST_STEPS]
+        ]
+        labels = [step.label for step in steps[:FIRST_STEPS]]
+        columns = ["the model sees", "next word", "follows"]
+        parts.append(Table(f"context length {length}", labels, columns, rows))
+        generated[f"context length {length}"] = " ".join([*start, *(step.next for step in steps)])
+    return {**generated}, parts
 
 
 def first_out_of_reach() -> float:
     """The number of the first word whose window no longer holds w5."""
-    return next(predicted for predicted in range(6, 100) if predicted - CONTEXT > 5)
+    return next(predicted for predicted in range(6, 100) if predicted - WINDOW["length"] > 5)
 
 
 @cache
@@ -270,39 +279,62 @@ def mixed_by_hand() -> float:
     return mix(torch.tensor([0.25, 0.75]), torch.tensor([[4.0], [8.0]])).item()
 
 
-class Products(TorchFunctionMode):
-    """Count the products of matrices and vectors."""
+class Multiplications(TorchFunctionMode):
+    """Count the multiplications of two numbers in the products of matrices, vectors and numbers, by product."""
 
-    count = 0
+    def __init__(self) -> None:
+        super().__init__()
+        self.counts: list[int] = []
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.count += func.__name__ in ("matmul", "__matmul__")
-        return func(*args, **(kwargs or {}))
+        result = func(*args, **(kwargs or {}))
+        if func.__name__ in ("matmul", "__matmul__"):
+            self.counts.append(result.numel() * args[0].shape[-1])
+        elif func.__name__ in ("mul", "__mul__"):
+            self.counts.append(result.numel())
+        return result
 
 
-def count_products(compute: Callable[..., Tensor], count: int = 8) -> int:
-    with Products() as counter:
-        compute(torch.ones(count, WIDTH, dtype=torch.float64), *matrices())
-    return counter.count
+def random_head() -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The words and the matrices of the page's head with random numbers: T × 32, 32 × 32 twice, 32 × d_v."""
+    words, d_v, seed = (inputs_of("002.9")[name] for name in ("words", "d_v", "seed"))
+    size = WIDTH**-0.5
+    x = uniform(1.0, seed, words, WIDTH)
+    W_Q, W_K, W_V = (uniform(size, seed + 1 + i, WIDTH, width) for i, width in enumerate((WIDTH, WIDTH, d_v)))
+    return x, W_Q, W_K, W_V
 
 
 def loops_and_matrices() -> StopNumbers:
-    x = word_vectors()
-    apart = (head_as_loops(x, *matrices()) - head_as_matrices(x, *matrices())).abs().max().item()
-    counts = [2, 4, 8, 16]
-    products: list[list[Value]] = [
-        [count_products(head_as_loops, count), count_products(head_as_matrices, count)] for count in counts
+    """One head in loops and as five products: the multiplications, the difference and the times."""
+    head = random_head()
+    (T, C), d_v = head[0].shape, head[3].shape[1]
+    counts, times, results = [], [], []
+    for compute in (head_as_loops, head_as_matrices):
+        with Multiplications() as counter:
+            compute(*head, divided=False)
+        counts.append(counter.counts)
+        seconds, result = time_run(partial(compute, *head, divided=False), REPEATS)
+        times.append(seconds)
+        results.append(result)
+    shapes = ((T, C, C), (T, C, C), (T, C, d_v), (T, C, T), (T, T, d_v))
+    rows: list[list[Value]] = [
+        [f"({n} × {m}) · ({m} × {p})", count] for (n, m, p), count in zip(shapes, counts[1], strict=True)
     ]
-    timed = matrix.run(longest=16, width=WIDTH, repeats=3, seed=0)
-    names = [f"{count} tokens" for count in counts]
+    products = ["Q = X W^Q", "K = X W^K", "V = X W^V", "S = Q Kᵀ", "P V"]
     parts: list[ResultPart] = [
-        Table("products", names, ["as loops", "as matrices"], products),
-        *timed.parts[:2],
+        Table(f"five products, {T} words", products, ["shapes", "multiplications"], rows),
+        Table(
+            "loops and matrices",
+            ["loops", "matrices"],
+            ["multiplications", "milliseconds"],
+            [[sum(each), 1000 * seconds] for each, seconds in zip(counts, times, strict=True)],
+        ),
     ]
-    return {
-        "largest difference": apart,
-        "speedup at 16 tokens": timed.findings["speedup at the longest"],
-    }, parts
+    findings: Findings = {
+        "largest difference": (results[0] - results[1]).abs().max().item(),
+        "loops / matrices, time": times[0] / times[1],
+    }
+    return findings, parts
 
 
 def count_multiplications() -> float:
@@ -311,19 +343,22 @@ def count_multiplications() -> float:
 
 
 def one_relationship() -> StopNumbers:
-    """For two heads of the model, the token that each token attends to most."""
-    trace = trace_of(ELLA)
-    names = name_tokens(trace.tokens)
-    columns, values = [], []
-    for role in ("previous", "antecedent"):
-        block, number, _ = head_scores().best(role)
-        best = trace.block[block].head[number].weights.max(-1)
-        columns += [f"block {block}, head {number}", f"weight ({role})"]
-        values += [[names[i] for i in best.indices.tolist()], best.values.tolist()]
-    rows: list[list[Value]] = [list(row) for row in zip(*values, strict=True)]
-    return {}, [Table("attends most to", names, columns, rows)]
+    """The weights of a head designed for one relationship, and what two other heads find in the same words."""
+    inputs = inputs_of("002.10")
+    names = name_tokens([word for word, _ in inputs["words"]])
+    kinds = [kind for _, kind in inputs["words"]]
+    parts: list[ResultPart] = []
+    findings: Findings = {}
+    for kind, sought in inputs["relationships"].values():
+        weights = relate(query_matrix(kind, sought), kinds)
+        parts.append(table(f"{kind} → {sought}", names, names, weights, shaded=True))
+        row = kinds.index(kind)
+        found = [f"{names[j]} {weights[row, j]:.3f}" for j, each in enumerate(kinds[:row]) if each == sought]
+        findings[f"{names[row]} attends to"] = ", ".join(found)
+    return findings, parts
 
 
 def weight_on_old() -> float:
     """The weight of a noun on one of the three adjectives in “a tired old gray duck”."""
-    return softmax(torch.tensor([0.0, 10, 10, 10, 0], dtype=torch.float64))[2].item()
+    kinds = ["determiner", "adjective", "adjective", "adjective", "noun"]
+    return relate(query_matrix("noun", "adjective"), kinds)[4, 2].item()

@@ -65,18 +65,20 @@ def sweep(sentences: int, seed: int) -> dict[int, tuple[float, float]]:
     return losses
 
 
-def count_pairs(sentences: Sequence[Sequence[str]], vocabulary: Sequence[str]) -> Tensor:
+def count_pairs(
+    sentences: Sequence[Sequence[str]], vocabulary: Sequence[str], window: int = WINDOW
+) -> Tensor:
     """How often each word (column) is a neighbor of each center (row): V V."""
-    counts = Counter(pair for words in sentences for pair in pairs(words, WINDOW))
+    counts = Counter(pair for words in sentences for pair in pairs(words, window))
     rows = [[counts[center, neighbor] for neighbor in vocabulary] for center in vocabulary]
     return torch.tensor(rows, dtype=torch.float64)
 
 
-def train(counts: Tensor, width: int, seed: int) -> Tensor:
-    """The tables of centers and neighbors, 2 V D, after `STEPS` steps of Adam on all pairs."""
+def train(counts: Tensor, width: int, seed: int, steps: int = STEPS) -> Tensor:
+    """The tables of centers and neighbors, 2 V D, after this many steps of Adam on all pairs."""
     tables = uniform(width**-0.5, seed, 2, len(counts), width).requires_grad_()
     optimizer = torch.optim.Adam([tables], lr=LEARNING_RATE)
-    for _ in range(STEPS):
+    for _ in range(steps):
         optimizer.zero_grad()
         loss(tables, counts).backward()  # type: ignore[no-untyped-call]
         optimizer.step()

@@ -13,8 +13,6 @@ from clearhead.labs.attention import VECTORS
 from clearhead.labs.lab import Table
 from clearhead.language_model import LanguageModel, load
 
-CHICKEN = "The chicken didn't cross the road because it was too {}."
-
 
 def embed(digits: str) -> Tensor:
     """T digits as T 2: 0 is [1, 0], 1 is [0, 1]."""

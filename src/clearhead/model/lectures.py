@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from clearhead.model.attention_steps import attend, compare, mask, mix, softmax
+from clearhead.model.attention_steps import compare, divide, mask, mix, softmax
 from clearhead.model.mask import causal_matrix
 
 
@@ -30,18 +30,23 @@ def linear_attention(query: Tensor, keys: Tensor, W: Tensor) -> Tensor:
     return keys @ W @ query
 
 
-def head_as_loops(x: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor) -> Tensor:
-    """One causal head, token by token: what `head_as_matrices` computes all at once. T C → T D."""
-    outputs = []
+def head_as_loops(x: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, divided: bool = True) -> Tensor:
+    """One causal head, token by token: what `head_as_matrices` computes all at once. T C → T D.
+
+    Lecture 002 does not divide the scores by √d_k.
+    """
+    outputs, scale = [], W_K.shape[1] ** 0.5 if divided else 1.0
     for i in range(x.shape[0]):
         query = x[i] @ W_Q
-        scores = torch.stack([query @ (x[j] @ W_K) / W_K.shape[1] ** 0.5 for j in range(i + 1)])
+        scores = torch.stack([query @ (x[j] @ W_K) / scale for j in range(i + 1)])
         weights = softmax(scores)
         outputs.append(torch.stack([weights[j] * (x[j] @ W_V) for j in range(i + 1)]).sum(0))
     return torch.stack(outputs)
 
 
-def head_as_matrices(x: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor) -> Tensor:
+def head_as_matrices(x: Tensor, W_Q: Tensor, W_K: Tensor, W_V: Tensor, divided: bool = True) -> Tensor:
     """One causal head as matrix products. T C → T D."""
     T = x.shape[0]
-    return attend(x @ W_Q, x @ W_K, x @ W_V, causal_matrix(T, T, x.device))
+    Q, K, V = x @ W_Q, x @ W_K, x @ W_V
+    scores = divide(compare(Q, K), W_K.shape[1]) if divided else compare(Q, K)
+    return mix(softmax(mask(scores, causal_matrix(T, T, x.device))), V)

@@ -1,7 +1,8 @@
 /** Lecture 000, "From static to contextual embeddings, and the transformer block". */
 
+import INPUTS from "../../../src/clearhead/lectures/inputs.json";
 import { runInduction, type WorkingHeads } from "../model/inductionCircuit";
-import { IDENTITY_3, layerNorm, type TinyBlock } from "../model/tinyBlock";
+import { layerNorm, type TinyBlock } from "../model/tinyBlock";
 import { matmul, type Rows, runTinyHead, softmax } from "../model/tinyHead";
 import { changedRows, IDENTITY, runAttention } from "../model/workedNumbers";
 import type { Lecture, Question, Stop } from "./types";
@@ -21,13 +22,7 @@ const SELECTED: ModelPlace = { block: -1, head: -1, row: -1 };
 const chosen = (place: Partial<ModelPlace>) =>
   Object.fromEntries(Object.entries(place).filter(([, value]) => value >= 0)) as Partial<ModelPlace>;
 
-const TIRED = "The chicken didn't cross the road because it was too tired.";
-const WIDE = "The chicken didn't cross the road because it was too wide.";
-const TRUMPET = "The trumpet didn't fit in the bucket because it was too big.";
-export const PAIRS: [string, string][] = [
-  [TIRED, TRUMPET],
-  [TIRED, WIDE],
-];
+export const PAIRS = INPUTS["000.1"].pairs as [string, string][];
 
 /** The index of the option that says where two sentences with different last words have different vectors. */
 function whereLastWordShows(): number {
@@ -44,7 +39,7 @@ function whereLastWordShows(): number {
 
 export const STATIC_AND_CONTEXTUAL: Stop<{ one: string; other: string; token: string }> = {
   id: "000.1",
-  inputs: { one: TIRED, other: TRUMPET, token: "it" },
+  inputs: { one: PAIRS[0]![0], other: PAIRS[0]![1], token: "it" },
   question: { kind: "choice", answer: whereLastWordShows() },
   link: {
     live: true,
@@ -62,7 +57,7 @@ export const SELECTIVE_INTEGRATION: Stop<ModelPlace> = {
   link: { target: (place) => ({ view: "steps", part: "head", step: "softmax", ...chosen(place) }) },
 };
 
-export const THREE_TOKENS = ["chicken", "road", "it"];
+export const THREE_TOKENS = INPUTS["000.3"].words;
 const EXERCISE: Rows = [
   [2, 0],
   [0, 1],
@@ -73,15 +68,7 @@ export type Source = "hand" | "model";
 
 export const SIMPLEST_ATTENTION: Stop<{ x: Rows; i: number; source: Source }> = {
   id: "000.3",
-  inputs: {
-    x: [
-      [2, 0.5],
-      [-0.5, 1.5],
-      [1.5, 0],
-    ],
-    i: 2,
-    source: "hand",
-  },
+  inputs: { x: INPUTS["000.3"].x, i: 2, source: "hand" },
   question: number(
     runTinyHead({ x: EXERCISE, W_Q: IDENTITY, W_K: IDENTITY, W_V: IDENTITY, divided: false, causal: true })
       .weights[2]![0]!,
@@ -101,18 +88,7 @@ interface Roles {
   W_V: Rows;
 }
 
-const ROLES: Roles = {
-  x: SIMPLEST_ATTENTION.inputs.x,
-  W_Q: [
-    [0, 2],
-    [0, 1],
-  ],
-  W_K: IDENTITY,
-  W_V: [
-    [0, 1],
-    [1, 0],
-  ],
-};
+const ROLES: Roles = { x: SIMPLEST_ATTENTION.inputs.x, ...INPUTS["000.4"] };
 
 export const THREE_ROLES: Stop<Roles> = {
   id: "000.4",
@@ -123,7 +99,7 @@ export const THREE_ROLES: Stop<Roles> = {
 
 export const DIVIDING: Stop<{ d_k: number; seed: number }> = {
   id: "000.5",
-  inputs: { d_k: 64, seed: 1 },
+  inputs: INPUTS["000.5"],
   question: number(Math.sqrt(64) / Math.sqrt(4)),
   link: { target: () => ({ view: "labs", lab: "scale", settings: {} }) },
 };
@@ -145,8 +121,7 @@ export const STEP_BY_STEP: Stop<ModelPlace & { step: number }> = {
 };
 
 /** A text in which every role has something to do. */
-export const STORY =
-  "Ella lived near the village. She had a trumpet, and it was green. One afternoon, Ella lost her trumpet.";
+export const STORY = INPUTS["000.7"].story;
 
 export const ROLE_KINDS = ["previous", "antecedent", "induction"] as const;
 export type RoleKind = (typeof ROLE_KINDS)[number];
@@ -162,23 +137,7 @@ const NORM_EXERCISE = layerNorm([2, 4, 6], [1, 1, 1], [0, 0, 0]);
 
 export const BLOCK: Stop<TinyBlock & { source: Source; row: number }> = {
   id: "000.8",
-  inputs: {
-    x: [
-      [1, 0, 2],
-      [3, 1, -1],
-    ],
-    gain: [1, 1, 1],
-    shift: [0, 0, 0],
-    W_1: [
-      [1, -1, 0],
-      [0, 1, -1],
-      [-1, 0, 1],
-    ],
-    W_2: IDENTITY_3,
-    relu: true,
-    source: "hand",
-    row: -1,
-  },
+  inputs: { ...INPUTS["000.8"], relu: true, source: "hand", row: -1 },
   question: number(NORM_EXERCISE.scores[2]!),
   link: { target: () => ({ view: "steps", part: "norm", step: "norm" }) },
 };
@@ -202,7 +161,7 @@ function streamsThatChange(): number {
 
 export const RESIDUAL_STREAM: Stop<{ sequence: string } & WorkingHeads> = {
   id: "000.10",
-  inputs: { sequence: "ABCA", previous: true, induction: true },
+  inputs: { ...INPUTS["000.10"], previous: true, induction: true },
   question: { kind: "choice", answer: streamsThatChange() },
   link: { target: () => ({ view: "heads", order: "induction" }) },
 };

@@ -1,5 +1,6 @@
 /** Lecture 001, "Transformers by worked numbers". */
 
+import INPUTS from "../../../src/clearhead/lectures/inputs.json";
 import { countSentence } from "../model/countedNgram";
 import { embed, EXAMPLES, runTinyHead, type Rows, type TinyExample } from "../model/tinyHead";
 import {
@@ -33,26 +34,19 @@ export const PASTS = ["1", "2", "3", "all", "model"] as const;
 export type Past = (typeof PASTS)[number];
 export const orderOf = (past: Past) => Number(past) || Infinity;
 
-const TEXT = "the chicken was tired\nthe road was wide\nthe chicken crossed the road";
+const TEXT = INPUTS["001.1"].text.join("\n");
 export const SENTENCES = ["the chicken was tired", "the chicken was wide", "the chicken crossed the road"];
 
 export const LANGUAGE_MODELING: Stop<{ text: string; sentence: string; past: Past }> = {
   id: "001.1",
-  inputs: { text: TEXT, sentence: SENTENCES[1]!, past: "2" },
+  inputs: { text: TEXT, sentence: INPUTS["001.1"].sentence, past: "2" },
   question: number(countSentence(TEXT, "the road was tired", 2).at(-1)!.product),
   link: { target: () => ({ view: "steps", part: "final" }) },
 };
 
 /** The static vector of each word in two sentences. */
-const STATIC: Record<string, number[]> = {
-  I: [0.2, 0.1],
-  "I'm": [0.3, 0.2],
-  swing: [1, -0.5],
-  scared: [-1, 0.8],
-  of: [0.1, 0.1],
-  bats: [0.6, 0.6],
-};
-export const BATS_SENTENCES = ["I swing bats", "I'm scared of bats"];
+const STATIC: Record<string, number[]> = INPUTS["001.2"].vectors;
+export const BATS_SENTENCES = INPUTS["001.2"].sentences;
 export const staticVectors = (sentence: string): Rows =>
   sentence.split(" ").map((word) => [...STATIC[word]!]);
 
@@ -78,7 +72,7 @@ export const SHARED_API: Stop<{ sentence: string; x: Rows }> = {
 
 export const RUNNING_EXAMPLE: Stop<{ zeros: number; steps: number; seed: number }> = {
   id: "001.3",
-  inputs: { zeros: 100, steps: 100, seed: 4 },
+  inputs: INPUTS["001.3"],
   question: number(zerosUntilBelow(0.9, 0.01)),
   link: { target: () => ({ view: "labs", lab: "any-one", settings: {} }) },
 };

@@ -1,5 +1,6 @@
 /** Lecture 002, "One attention head, by matrices". */
 
+import INPUTS from "../../../src/clearhead/lectures/inputs.json";
 import { bareWords } from "../model/countedNgram";
 import {
   type EightWords,
@@ -20,14 +21,8 @@ import type { Lecture, Question, Stop } from "./types";
 
 const number = (answer: number): Question => ({ kind: "number", answer });
 
-const FOX = "The quick brown fox jumps over the lazy dog";
-
-const PETS = `I have to make sure that the cat gets fed
-I forgot to make sure that the dog gets fed
-the cat sleeps on the sofa
-the dog sleeps on the sofa
-she bought a car and a house
-he sold a car and a house`;
+const FOX = INPUTS["002.2"].sentence;
+const PETS = INPUTS["002.2"].text.join("\n");
 
 /** How many different words are neighbors of both cat and dog in two sentences. */
 function sharedNeighbors(): number {
@@ -40,7 +35,7 @@ function sharedNeighbors(): number {
 
 export const TWO_QUESTIONS: Stop<SweepSettings> = {
   id: "002.1",
-  inputs: { sentences: 60, seed: 1 },
+  inputs: INPUTS["002.1"],
   question: number(sharedNeighbors()),
   link: { live: true, target: () => ({ view: "labs", lab: "neighbors", settings: {} }) },
 };
@@ -55,24 +50,19 @@ interface SkipGramInputs {
 
 export const SKIP_GRAM: Stop<SkipGramInputs> = {
   id: "002.2",
-  inputs: { sentence: FOX, window: 2, text: PETS, steps: 100, word: "cat" },
+  inputs: {
+    sentence: FOX,
+    window: INPUTS["002.2"].window,
+    text: PETS,
+    steps: INPUTS["002.2"].steps,
+    word: INPUTS["002.2"].word,
+  },
   question: number(pairsOf(bareWords(FOX), 3).length),
   link: { target: () => ({ view: "words" }) },
 };
 
-const ENDINGS = `the woman had a girl and her house will belong to her
-the man had a girl and his house will belong to her
-the woman had a secret girl and her ring will belong to her
-the woman had a boy and her house will belong to him
-the man had a boy and his house will belong to him
-the man had a secret boy and his ring will belong to him
-the quick brown fox jumps over the lazy dog
-the brown cat jumps over the lazy dog
-the lazy dog sleeps all day
-the quick fox sleeps all day`;
-
-export const DAMIAN =
-  "Damian had a secret child, a girl, and had written in his will that his belongings will belong to";
+const ENDINGS = INPUTS["002.3"].text.join("\n");
+export const DAMIAN = INPUTS["002.3"].prompt;
 export const PROMPTS = [DAMIAN, SENTENCE];
 const SUSPECTS = ["secret", "girl", "his", "belongings"]; // the options of the question
 
@@ -91,12 +81,9 @@ export const MAIN_TASK: Stop<{ text: string; prompt: string; left: number[]; rea
   link: { live: true, target: ({ prompt }) => ({ view: "why", text: prompt }) },
 };
 
-const STORY =
-  "the quick brown fox jumps over the lazy dog and the lazy dog looks at the quick brown fox but the quick brown fox runs home and the lazy dog sleeps";
-
 export const SLIDING_WINDOW: Stop<{ text: string; length: number; generated: number }> = {
   id: "002.4",
-  inputs: { text: STORY, length: MAX_WORDS, generated: 5 },
+  inputs: INPUTS["002.4"],
   question: number(firstOutOfReach(5, MAX_WORDS)),
   link: { live: true, target: () => ({ view: "labs", lab: "window", settings: {} }) },
 };
@@ -108,7 +95,7 @@ export interface HeadInputs extends EightWords {
 }
 
 const HEAD = {
-  inputs: { sentence: SENTENCE, causal: true, divided: false, d_v: 8, row: 1, column: 0 },
+  inputs: { sentence: SENTENCE, causal: true, divided: false, d_v: INPUTS["002.5"].d_v, row: 1, column: 0 },
   shares: "002.head",
 };
 
@@ -163,7 +150,7 @@ export const VALUES: Stop<HeadInputs> = {
 
 export const LOOPS: Stop<{ words: number; kept: boolean }> = {
   id: "002.9",
-  inputs: { words: 64, kept: false },
+  inputs: { words: INPUTS["002.9"].words, kept: false },
   question: number(fiveProducts(MAX_WORDS, FEATURES, FEATURES, 8)[3]!.multiplications),
   link: { live: true, target: () => ({ view: "labs", lab: "matrix", settings: {} }) },
 };

@@ -16,11 +16,11 @@ export const STOPS_000: Record<string, StopText> = {
     solution:
       "Erst vom letzten Wort an: Alle früheren Tokens haben denselben Text gesehen. Damit sich schon „it“ unterscheidet, muss ein Modell in beide Richtungen lesen.",
     notes:
-      "Frage, was „it“ in einer Tabelle bedeutet: ein Vektor für jede Verwendung des Wortes. Die Vorlesung zeichnet die Aufmerksamkeit bei „it“; in einem kausalen Modell sieht „it“ das Adjektiv nicht, der Unterschied zeigt sich also beim Adjektiv und danach. Im ersten Paar kommt ein Teil des Unterschieds von der Position, denn „it“ steht nicht in beiden Sätzen an derselben Stelle.",
+      "Große Sprachmodelle sind aus Transformern gebaut: Netzen, die auf Aufmerksamkeit beruhen. Frage, was „it“ in einer Tabelle bedeutet: ein Vektor für jede Verwendung des Wortes. Die Vorlesung zeichnet die Aufmerksamkeit bei „it“; in einem kausalen Modell sieht „it“ das Adjektiv nicht, der Unterschied zeigt sich also beim Adjektiv und danach. Im ersten Paar kommt ein Teil des Unterschieds von der Position, denn „it“ steht nicht in beiden Sätzen an derselben Stelle.",
   },
   "000.2": {
     title: "Aufmerksamkeit wählt aus und fasst zusammen",
-    idea: "Die Aufmerksamkeit bildet den kontextuellen Vektor eines Tokens, indem sie Information aus den Tokens bis zu ihm aufnimmt, aus manchen mehr als aus anderen. Die Ausgabe ist eine gewichtete Summe von Vektoren der Schicht darunter: $a_i = \\sum_{j \\le i} \\alpha_{ij}\\, v_j$; die Gewichte $\\alpha_{ij}$ eines Tokens ergeben zusammen 1.",
+    idea: "Die Selbstaufmerksamkeit bildet den kontextuellen Vektor eines Tokens, indem sie Information aus den Tokens bis zu ihm aufnimmt, aus manchen mehr als aus anderen. Die Ausgabe ist eine gewichtete Summe von Vektoren der Schicht darunter: $a_i = \\sum_{j \\le i} \\alpha_{ij}\\, v_j$; die Gewichte $\\alpha_{ij}$ eines Tokens, seine Aufmerksamkeitsverteilung, ergeben zusammen 1.",
     notice:
       "Die Dicke einer Linie ist ihr Gewicht. Wähle andere Tokens: Keine Linie führt zu einem späteren. Wähle andere Köpfe: Jeder wählt auf seine Weise aus.",
     question:
@@ -116,7 +116,7 @@ export const STOPS_000: Record<string, StopText> = {
   },
   "000.10": {
     title: "Der Residualstrom",
-    idea: "Normen und Feed-Forward-Netze wirken auf den Strom eines Tokens. Nur die Aufmerksamkeit liest aus anderen: Ein Kopf bringt Information aus deren Strömen in den aktuellen (Elhage et al. 2021). Zwei Köpfe bilden einen Induktionsschaltkreis: Der erste vermerkt bei jedem Token, was davor stand; der zweite findet, wo das aktuelle Token schon stand, und kopiert, was folgte.",
+    idea: "Der Vektor eines Tokens heißt über alle Blöcke Residualstrom. Nur die Aufmerksamkeit liest aus anderen Strömen: Ein Kopf bringt Information daraus in den aktuellen (Elhage et al. 2021). Zwei Köpfe bilden einen Induktionsschaltkreis: Der erste vermerkt bei jedem Token, was davor stand; der zweite findet, wo das aktuelle Token schon stand, und kopiert, was folgte.",
     notice:
       "Nach A B C A folgt B. Ohne den ersten Kopf kopiert der zweite von allen Tokens gleich viel, auch vom Anfang; ohne den zweiten sind alle Buchstaben gleich wahrscheinlich.",
     question: "Ohne Köpfe wird der Vektor des ersten Tokens geändert. In welchen Strömen ändert sich etwas?",

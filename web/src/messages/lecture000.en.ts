@@ -8,10 +8,10 @@ export const STOPS_000: Record<string, StopProse> = {
     notice:
       "“it” has one vector in the table (cosine 1) and two after the blocks. Click tired / wide: “it” is identical, because the adjective comes after it. Then choose the period: it differs.",
     notes:
-      "Ask what “it” means in a table: one vector for every use of the word. The lecture pictures attention at “it”; in a causal model, “it” cannot see the adjective, so the difference appears at the adjective and after it. In the first pair, part of the difference comes from the position of “it”, which differs between the sentences.",
+      "Large language models are built out of transformers: networks based on attention. Ask what “it” means in a table: one vector for every use of the word. The lecture pictures attention at “it”; in a causal model, “it” cannot see the adjective, so the difference appears at the adjective and after it. In the first pair, part of the difference comes from the position of “it”, which differs between the sentences.",
   },
   "000.2": {
-    idea: "Attention builds a token's contextual vector by integrating information from the tokens up to it, some more than others. The output is a weighted sum of vectors from the layer below: $a_i = \\sum_{j \\le i} \\alpha_{ij}\\, v_j$, and the weights $\\alpha_{ij}$ of a token add up to 1.",
+    idea: "Self-attention builds a token's contextual vector by integrating information from the tokens up to it, some more than others. The output is a weighted sum of vectors from the layer below: $a_i = \\sum_{j \\le i} \\alpha_{ij}\\, v_j$, and the weights $\\alpha_{ij}$ of a token, its attention distribution, add up to 1.",
     notice:
       "The thickness of a line is its weight. Choose other tokens: no line leads to a later one. Choose other heads: each selects in its own way.",
     notes:
@@ -67,7 +67,7 @@ export const STOPS_000: Record<string, StopProse> = {
       "Ask why queries can be narrower but a block's output cannot: it is added to its input. Libraries often count blocks from 0, as does this page. The link opens the logit lens, which reads a prediction off every level, and can do so only because all levels have the same width.",
   },
   "000.10": {
-    idea: "Norms and feed-forward networks work on one token's stream. Only attention reads from others: a head moves information from their streams into the current one (Elhage et al. 2021). Two heads make an induction circuit: the first notes for each token what came before it; the second finds where the current token occurred before and copies what followed.",
+    idea: "A token's vector, block after block, is its residual stream. Norms and feed-forward networks work on one; only attention reads from others: a head moves information from them into the current one (Elhage et al. 2021). Two heads make an induction circuit: the first notes what came before each token; the second finds where the current token occurred before and copies what followed.",
     notice:
       "After A B C A, the circuit predicts B. Without the first head, the second has nothing to find and copies the same share of every token, the start included; without the second, nothing is copied, and all letters are equally likely.",
     notes:

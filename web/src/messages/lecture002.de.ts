@@ -106,7 +106,7 @@ export const STOPS_002: Record<string, StopText> = {
     title: "Schleifen und Matrizen",
     idea: "Derselbe Kopf lässt sich in Schleifen schreiben: für jedes Wort, für jedes Wort bis zu ihm projizieren, vergleichen, gewichten, summieren. Oder als fünf Matrixprodukte: drei Projektionen, $Q K^\\top$ und $P V$. Die Zahlen sind gleich, die Zeiten nicht.",
     notice:
-      "Naiv geschrieben, berechnen die Schleifen dieselben Schlüssel und Werte für jedes Wort, das zurückblickt, noch einmal. Lass sie diese behalten, und der Abstand schließt sich in diesem Browser fast: Er rechnet eine Zahl nach der anderen. Auf einer GPU, die Tausende zugleich berechnet, öffnet er sich wieder.",
+      "Naiv geschrieben, berechnen die Schleifen dieselben Schlüssel und Werte für jedes Wort, das zurückblickt, noch einmal. Lass sie diese behalten, und der Abstand schließt sich in diesem Browser fast: Er rechnet eine Zahl nach der anderen. Auf einer GPU, die Tausende parallel berechnet, öffnet er sich wieder.",
     question:
       "Wie viele Multiplikationen braucht $Q K^\\top$ bei 8 Wörtern, deren Anfragen und Schlüssel 32 Merkmale haben?",
     hint: "Jede Zelle einer $8 \\times 8$-Matrix ist eine Summe von 32 Produkten.",
@@ -135,7 +135,7 @@ export const FIGURES_002: typeof EnglishFigures = {
   trainAll: (count) => `${count} Modelle trainieren`,
   heldOut: "Verlust auf neuen Sätzen",
   training: "Verlust auf den Trainingssätzen",
-  width: "Breite",
+  width: "Breite (Neuronen)",
   losses: "Verlust nach Breite",
   best: (widths) =>
     widths.length === 1
@@ -152,7 +152,7 @@ export const FIGURES_002: typeof EnglishFigures = {
   catAndDog: "Kosinus: cat und dog",
   endings: "Zeilen; ihr letztes Wort wird vorhergesagt",
   prompt: "Wie geht es weiter?",
-  read: "Gelesen",
+  read: "Wörter",
   leaveOut: "Wörter zum Weglassen",
   nextWord: "nächstes Wort",
   story: "Geschichte als Vorlage; die ersten acht Wörter sind gegeben",

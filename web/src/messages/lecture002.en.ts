@@ -63,7 +63,7 @@ export const STOPS_002: Record<string, StopProse> = {
   "002.9": {
     idea: "The same head can be written as loops: for each word, for each word up to it, project, compare, weigh, sum. Or as five matrix products: three projections, $Q K^\\top$ and $P V$. The numbers are equal; the time is not.",
     notice:
-      "Written naively, the loops compute the same keys and values again for every word that looks back. Let them keep these, and most of the gap in this browser closes: it computes one number after another. On a GPU, which computes thousands at once, the gap opens again.",
+      "Written naively, the loops compute the same keys and values again for every word that looks back. Let them keep these, and most of the gap in this browser closes: it computes one number after another. On a GPU, which computes thousands in parallel, the gap opens again.",
     notes:
       "The times are measured on your machine when you press the button, as the mean of many runs, and they vary. Be honest about the reasons: some of the gain is work saved, some is memory read in order; the rest, which a browser does not show, is that a GPU computes thousands of cells of a product at once. The lab measures it in PyTorch.",
   },
@@ -82,7 +82,7 @@ export const FIGURES_002 = {
   trainAll: (count: number) => `Train ${count} models`,
   heldOut: "loss on new sentences",
   training: "loss on the training sentences",
-  width: "width",
+  width: "width (neurons)",
   losses: "Loss by width",
   best: (widths: readonly number[]) =>
     widths.length === 1
@@ -99,7 +99,7 @@ export const FIGURES_002 = {
   catAndDog: "cosine of cat and dog",
   endings: "Lines; their last word is predicted",
   prompt: "What comes next?",
-  read: "Read",
+  read: "Words",
   leaveOut: "Words to leave out",
   nextWord: "next word",
   story: "Story to learn from; the first eight words are given",

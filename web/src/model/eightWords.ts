@@ -1,10 +1,11 @@
 /** The running example of "One attention head, by matrices": eight words of 32 features through one head. */
 
+import INPUTS from "../../../src/clearhead/lectures/inputs.json";
 import { bareWords } from "./countedNgram";
 import { seedOf, uniform } from "./random";
 import { type Rows, runTinyHead, type TinySteps } from "./tinyHead";
 
-export const SENTENCE = "The quick brown fox jumps over the lazy";
+export const SENTENCE = INPUTS["002.5"].sentence;
 export const MAX_WORDS = 8; // the context length
 export const FEATURES = 32; // of a word; also of a query and a key
 export const MAX_VALUE_FEATURES = 10;

@@ -1,34 +1,28 @@
 /** A head designed by hand for one relationship: which kind of word looks for which other kind. */
 
+import INPUTS from "../../../src/clearhead/lectures/inputs.json";
 import { type Rows, runTinyHead } from "./tinyHead";
 
 export const KINDS = ["determiner", "adjective", "noun", "verb", "preposition"] as const;
 export type Kind = (typeof KINDS)[number];
 
-export const KINDS_OF_WORDS: readonly (readonly [string, Kind])[] = [
-  ["The", "determiner"],
-  ["quick", "adjective"],
-  ["brown", "adjective"],
-  ["fox", "noun"],
-  ["jumps", "verb"],
-  ["over", "preposition"],
-  ["the", "determiner"],
-  ["lazy", "adjective"],
-];
+export const KINDS_OF_WORDS = INPUTS["002.10"].words as [string, Kind][];
 
 const BOOST = 10; // of the keys, so that the softmax is sharp
 
 const oneHot = (kind: Kind) => KINDS.map((each) => (each === kind ? 1 : 0));
 
-/** The query matrix of a relationship: in the row of each kind, a 1 for every kind that it looks for. */
-export function queryMatrix(relationship: Partial<Record<Kind, readonly Kind[]>>): Rows {
-  return KINDS.map((kind) => KINDS.map((sought) => (relationship[kind]?.includes(sought) ? 1 : 0)));
+/** The query matrix of a relationship: a 1 in the row of one kind, for the kind that it looks for. */
+export function queryMatrix(kind: string, sought: string): Rows {
+  return KINDS.map((row) => KINDS.map((column) => (row === kind && column === sought ? 1 : 0)));
 }
 
+const { modifier, subject, governor } = INPUTS["002.10"].relationships;
+const matrixOf = ([kind, sought]: string[]) => queryMatrix(kind!, sought!);
 export const RELATIONSHIPS: Record<"modifier" | "subject" | "governor", Rows> = {
-  modifier: queryMatrix({ noun: ["adjective"] }),
-  subject: queryMatrix({ verb: ["noun"] }),
-  governor: queryMatrix({ preposition: ["verb"] }),
+  modifier: matrixOf(modifier),
+  subject: matrixOf(subject),
+  governor: matrixOf(governor),
 };
 export type Relationship = keyof typeof RELATIONSHIPS;
 

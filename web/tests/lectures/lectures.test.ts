@@ -1,9 +1,11 @@
 import { expect, test } from "vitest";
+import INPUTS from "../../../src/clearhead/lectures/inputs.json";
 import QUESTIONS from "../../../src/clearhead/lectures/questions.json";
 import { digitsOf, findStop, firstUnanswered, isStop, LECTURES, nextStop } from "../../src/lectures/lectures";
 import { isAnswer } from "../../src/model/answers";
 import { LANGUAGES } from "../../src/messages/languages";
 import { FIGURES } from "../../src/views/lectures/figures";
+import { KINDS } from "../../src/model/relationshipHead";
 import { VIEWS } from "../../src/state/location";
 
 const STOPS = LECTURES.flatMap(({ stops }) => stops);
@@ -33,6 +35,11 @@ test("English titles and questions are those of the terminal", () => {
     expect(LANGUAGES.en!.lectures.stops[id]).toMatchObject(texts);
     expect(digitsOf(id)).toBe(digits ?? 0);
   }
+});
+
+test("inputs shared with the terminal belong to a stop, and name the page's kinds of words", () => {
+  for (const id of Object.keys(INPUTS)) expect(isStop(id), id).toBe(true);
+  expect(INPUTS["002.10"].kinds).toEqual(KINDS);
 });
 
 test("solutions show whole numbers whole, and others with enough decimals", () => {

@@ -14,6 +14,6 @@ test("each relationship connects its words", () => {
 
 test("words without a query attend evenly, and none attends to later words", () => {
   expect(relate(RELATIONSHIPS.modifier)[4]).toEqual([0.2, 0.2, 0.2, 0.2, 0.2, 0, 0, 0]);
-  expect(weight(queryMatrix({ determiner: ["noun"] }), "The", "fox")).toBe(0);
-  expect(weight(queryMatrix({ determiner: ["noun"] }), "the", "fox")).toBeCloseTo(1, 3);
+  expect(weight(queryMatrix("determiner", "noun"), "The", "fox")).toBe(0);
+  expect(weight(queryMatrix("determiner", "noun"), "the", "fox")).toBeCloseTo(1, 3);
 });
