@@ -162,7 +162,7 @@ def disk(tmp_path_factory):
         options = f"size={size}" + (",ro" if read_only else "")
         command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
         try:
-            subprocess.run(command, check=True, capture_output=True, timeout=10)
+            subprocess.run(command, check=True, capture_output=True, timeout=60)
         except (OSError, subprocess.SubprocessError) as error:
             pytest.skip(f"no small disk can be mounted here: {error}")
         mounted.append(folder)
@@ -170,4 +170,4 @@ def disk(tmp_path_factory):
 
     yield mount
     for folder in mounted:
-        subprocess.run(["umount", str(folder)], check=True, timeout=10)
+        subprocess.run(["umount", str(folder)], check=True, timeout=60)

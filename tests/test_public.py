@@ -12,7 +12,7 @@ from clearhead.errors import UserError
 
 def run(code):
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=60
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=300
     )
     assert (done.returncode, done.stderr) == (0, "")
 

@@ -1,11 +1,10 @@
 """Tests for the reproducibility benchmark in short mode, with little installed besides torch."""
 
-import subprocess
-import sys
 from json import loads
-from pathlib import Path
 
 import pytest
+
+from tests.bench.process import run_python
 
 MISSING = "gguf", "jinja2", "sklearn", "matplotlib", "typer", "rich", "threadpoolctl", "huggingface_hub"
 BARE = """
@@ -18,15 +17,7 @@ runpy.run_module("bench.exact", run_name="__main__", alter_sys=True)
 
 @pytest.mark.slow
 def test_short_mode_finds_identical_files_with_minimal_dependencies():
-    done = subprocess.run(
-        [sys.executable, "-c", BARE.format(missing=MISSING)],
-        cwd=Path(__file__).parents[2],
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
-    [line] = done.stdout.splitlines()
+    [line] = run_python("-c", BARE.format(missing=MISSING)).splitlines()
     figures = loads(line)
     assert figures["repeated_equal"]
     assert figures["resumed_equal"]

@@ -1,12 +1,9 @@
 """Tests for the README walkthrough: its list of commands, and its short mode using only the wheel."""
 
-import json
-import subprocess
-import sys
-
 import pytest
 
 from bench.newcomer import ROOT, readme_commands, shorten
+from tests.bench.process import run_short
 
 README = """
 ```
@@ -54,15 +51,7 @@ def test_training_commands_are_shortened(command, short):
 
 @pytest.mark.slow
 def test_wheel_trains_inspects_and_serves(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-m", "bench.newcomer", "--short", "--folder", str(tmp_path / "path")],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr + done.stdout
-    report = json.loads(done.stdout)
+    report = run_short("newcomer", "--folder", tmp_path / "path")
     assert report["failed"] == []
     assert (report["page_files_in_wheel"] > 5) == report["page_built"]
     assert (tmp_path / "path" / "work" / "runs" / "my" / "model.safetensors").is_file()

@@ -24,8 +24,8 @@ def sentences(seed=0, count=60):
     made = []
     for _ in range(count):
         length = int(random.integers(0, 9))
-        words = (random.zipf(1.6, length) - 1) % (V - 2)  # one token of the vocabulary never occurs
-        made.append([int(word) for word in words])
+        tokens = (random.zipf(1.6, length) - 1) % (V - 2)  # one token of the vocabulary never occurs
+        made.append([int(token) for token in tokens])
     return made
 
 
@@ -66,15 +66,15 @@ class Plain:
         found = [k - (k + 1) * y * t[k + 1] / t[k] for k in (1, 2, 3)]
         return found if all(0 < d < k for k, d in enumerate(found, 1)) else (0.5, 1.0, 1.5)
 
-    def probability(self, word, context):
+    def probability(self, token, context):
         context = tuple(context)[max(0, len(context) - self.order + 1) :] if self.order > 1 else ()
-        lower = 1 / self.n_vocab if not context else self.probability(word, context[1:])
+        lower = 1 / self.n_vocab if not context else self.probability(token, context[1:])
         seen = self.after.get(context)
         if not seen:
             return lower
         total, off = sum(seen.values()), self.discounts[len(context) + 1]
         left = sum(off[min(count, 3) - 1] for count in seen.values()) / total
-        count = seen.get(word, 0)
+        count = seen.get(token, 0)
         return (count - off[min(count, 3) - 1] if count else 0) / total + left * lower
 
 
@@ -94,7 +94,7 @@ def test_probabilities_match_the_formulas_and_sum_to_one(order, count):
     network = estimate(count_ngrams(as_tokens(documents), V, END, order))
     contexts = {context for context in plain.after if context} | {(5, 5, 5, 5), (10,), (0, 10, 0), ()}
     for context in sorted(contexts, key=str)[:: max(1, len(contexts) // 150)]:
-        ids = [END if word == "s" else word for word in context]
+        ids = [END if token == "s" else token for token in context]
         if not ids:
             continue
         given = torch.tensor(ids)

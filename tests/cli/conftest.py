@@ -79,7 +79,7 @@ def process(command):
             capture_output=True,
             encoding="utf-8",
             env={**os.environ, **environment},
-            timeout=120,
+            timeout=300,
             stdin=subprocess.DEVNULL,
         )
         return Result(done.returncode, done.stdout, done.stderr)

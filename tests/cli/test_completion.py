@@ -27,7 +27,7 @@ def complete():
             env={**os.environ, **asked, "_CLEARHEAD_COMPLETE": "complete_bash"},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=300,
         )
         assert (done.returncode, done.stderr) == (0, "")
         return done.stdout.split()

@@ -80,7 +80,7 @@ def test_model_files_respect_the_umask(clearhead, story_file, tmp_path):
 
 def test_binary_standard_input_is_rejected_while_reading(command, tmp_path):
     done = subprocess.run(
-        [*command, "train", "-"], input=b"text\0" * 1000, capture_output=True, cwd=tmp_path, timeout=60
+        [*command, "train", "-"], input=b"text\0" * 1000, capture_output=True, cwd=tmp_path, timeout=300
     )
     assert done.returncode == 2
     assert b"standard input is not text" in done.stderr
@@ -94,13 +94,13 @@ def test_sigterm_removes_temporary_files(command, tmp_path):
     process.stdin.write(b"Some text. " * 1000)
     process.stdin.flush()
     temporary = Path(os.environ["TMPDIR"])
-    for _ in range(1200):  # importing torch is slow on a busy machine
+    for _ in range(6000):  # importing torch is slow on a busy machine
         if list(temporary.glob("clearhead-*")):
             break
         time.sleep(0.05)
     assert list(temporary.glob("clearhead-*"))
     process.send_signal(signal.SIGTERM)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=300)
     assert process.returncode == 130
     assert err == b"clearhead: stopped\n"
     assert not list(temporary.iterdir())
@@ -112,7 +112,7 @@ def test_ascii_output_replaces_unicode_with_question_marks(command, model_folder
         [*command, "inspect", str(model_folder), "a b", "--head", "0"],
         capture_output=True,
         env={**os.environ, "PYTHONIOENCODING": "ascii"},
-        timeout=60,
+        timeout=300,
     )
     assert (done.returncode, done.stderr) == (0, b"")
     assert b"?" in done.stdout
@@ -125,7 +125,7 @@ def test_full_output_device_is_reported_as_a_user_error(command, model_folder, s
             [*command, "eval", str(model_folder), str(story_file)],
             stdout=full,
             stderr=subprocess.PIPE,
-            timeout=60,
+            timeout=300,
         )
     assert done.returncode == 2
     assert done.stderr.startswith(b"clearhead: no space left for the output")

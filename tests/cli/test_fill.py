@@ -23,9 +23,9 @@ def filler(clearhead, story_file):
 def test_predictions_and_probabilities_are_printed_for_each_blank(filler, clearhead):
     result = clearhead("fill", filler, TEXT, "--count", 3)
     assert (result.code, result.err) == (0, "")
-    expected, width = [], max(len(word) for words in load(filler).fill(TEXT, 3) for word, _ in words)
-    for i, words in enumerate(load(filler).fill(TEXT, 3)):
-        expected += [f"blank {i}", *(f"  {word:<{width}}  {p:.4f}" for word, p in words)]
+    expected, width = [], max(len(token) for tokens in load(filler).fill(TEXT, 3) for token, _ in tokens)
+    for i, tokens in enumerate(load(filler).fill(TEXT, 3)):
+        expected += [f"blank {i}", *(f"  {token:<{width}}  {p:.4f}" for token, p in tokens)]
     assert len(expected) == 8
     assert result.out.splitlines() == expected
 
@@ -33,7 +33,7 @@ def test_predictions_and_probabilities_are_printed_for_each_blank(filler, clearh
 def test_json_output_matches_fill(filler, clearhead, monkeypatch):
     document = json.loads(clearhead("fill", filler, TEXT, "--json").out)
     assert document["text"] == TEXT
-    found = [[(each["token"], each["probability"]) for each in words] for words in document["blanks"]]
+    found = [[(each["token"], each["probability"]) for each in tokens] for tokens in document["blanks"]]
     assert found == load(filler).fill(TEXT)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(TEXT.encode())))
     assert json.loads(clearhead("fill", filler, "-", "--json").out) == document

@@ -127,7 +127,7 @@ def test_rows_apply_to_json_figures_and_the_lens(clearhead, model_folder, model)
     (found,) = json.loads(result.out)["lens"]
     assert found["position"] == 3
     expected = trace.lens().tokens(position=3)
-    assert [word for word, _ in found["tokens"][-1]] == [word for word, _ in expected[-1]]
+    assert [token for token, _ in found["tokens"][-1]] == [token for token, _ in expected[-1]]
     assert "after 3 ␣" in clearhead("inspect", model_folder, "The cat", "--rows", "3").out
 
 

@@ -124,7 +124,7 @@ def test_signal_leaves_nothing_behind(command, number, tree):
     ):
         connection, _ = listening.accept()  # pip has connected
         pulling.send_signal(number)
-        out, err = pulling.communicate(timeout=60)
+        out, err = pulling.communicate(timeout=300)
         connection.close()
     assert (pulling.returncode, out, err) == (130, "", "clearhead: stopped\n")
     assert tree() == before

@@ -11,7 +11,7 @@ from clearhead.lectures.questions import read_questions
 
 DOCS = Path(__file__).parents[2] / "docs"
 NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.ipynb"))
-CELL_TIMEOUT = 120  # seconds, with other tests running on the same machine
+CELL_TIMEOUT = 600  # seconds, with other tests running on the same machine
 
 
 def read(path):

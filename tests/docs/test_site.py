@@ -31,7 +31,7 @@ def built(tmp_path_factory):
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )
     return process, folder / "build" / "site"
 

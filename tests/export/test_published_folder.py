@@ -165,7 +165,7 @@ def test_numbers_can_be_traced_to_the_embedding(come, model):
 
 
 def test_unknown_text_in_url_falls_back_to_the_first(come):
-    guest = come(query="?text=Nobody+published+this&word=3")
+    guest = come(query="?text=Nobody+published+this&target=3")
     guest.expect(guest.prompt.input_value, TEXTS[0])
     assert guest.prompt.get_attribute("readonly") is not None
     assert guest.page.locator(".problem").count() == 0
@@ -196,7 +196,7 @@ def test_compare_view_shows_differences_between_two_texts(come, model):
 
 
 def test_attribution_lens_and_word_vector_views_load(come, model):
-    guest = come(query="?view=why&word=99999")
+    guest = come(query="?view=why&target=99999")
     trace = model.inspect(TEXTS[0])
     likeliest = trace.logits[-1].argmax().item()
     total = guest.page.get_by_test_id("total")
@@ -402,7 +402,7 @@ def test_published_files_contain_no_local_paths(host):
 
 def test_invalid_publish_arguments_are_rejected(model, tmp_path, monkeypatch):
     (tmp_path / "notes.txt").write_text("mine")
-    for folder, texts, heads, words in [
+    for folder, texts, heads, message in [
         (tmp_path, TEXTS, None, "contains other files .notes.txt"),
         (tmp_path / "notes.txt", TEXTS, None, "is a file"),
         (tmp_path / "x", [], None, "no text to publish"),
@@ -410,7 +410,7 @@ def test_invalid_publish_arguments_are_rejected(model, tmp_path, monkeypatch):
         (tmp_path / "x", TEXTS, [(2, 0)], "block"),
         (tmp_path / "x", TEXTS, [(0, 9)], "head"),
     ]:
-        with pytest.raises(UserError, match=words):
+        with pytest.raises(UserError, match=message):
             publish(model, folder, texts, heads, labs=False)
     monkeypatch.setattr(published_folder, "MAX_WEIGHTS", 100)
     with pytest.raises(UserError, match=r"the limit is 100: select some heads, such as 3\.5"):

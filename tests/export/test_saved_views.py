@@ -71,9 +71,9 @@ def test_logit_lens_matches_python(read, model, tmp_path):
         assert row.locator("td").all_inner_texts() == message
     assert rows.locator("th button:enabled").count() == 0  # no block's steps are stored
     reader.page.get_by_label("show the probability of the target token").check()
-    for word in (first, second):
-        reader.page.get_by_role("combobox", name="Target token").select_option(str(word))
-        share = lens[0].softmax(-1)[-1, word].item()
+    for token in (first, second):
+        reader.page.get_by_role("combobox", name="Target token").select_option(str(token))
+        share = lens[0].softmax(-1)[-1, token].item()
         reader.expect(
             lambda share=share: shows(rows.nth(1).locator("td").last.inner_text(), share, percent), True
         )

@@ -107,7 +107,7 @@ def fetched(forked, tmp_path):
             env={**os.environ, **given},
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=300,
         )
 
     return call

@@ -25,9 +25,9 @@ PRINTABLE = "".join(map(chr, range(32, 127))) + "é€\n"
 
 def sentencepiece(prefix: bool) -> Tokenizer:
     """A tokenizer like Llama 2's (with `prefix`, a space before every text) or Gemma's: ▁ for a space."""
-    words = ["<unk>", *(f"<0x{byte:02X}>" for byte in range(256)), "▁", *"abcdefgh0123", "▁a", "ab", "▁ab"]
+    tokens = ["<unk>", *(f"<0x{byte:02X}>" for byte in range(256)), "▁", *"abcdefgh0123", "▁a", "ab", "▁ab"]
     merges = [("▁", "a"), ("a", "b"), ("▁a", "b")]
-    vocabulary = {word: i for i, word in enumerate(words)}
+    vocabulary = {token: i for i, token in enumerate(tokens)}
     inner = tokenizers.Tokenizer(
         models.BPE(vocab=vocabulary, merges=merges, unk_token="<unk>", fuse_unk=True, byte_fallback=True)
     )

@@ -114,8 +114,8 @@ def test_limits_flush_held_back_text_and_set_the_finish_reason():
 @pytest.fixture(scope="module")
 def pieces() -> Tokenizer:
     """A tokenizer like Llama 2's: it prepends a space to every text and strips it when decoding."""
-    words = ["▁", "a", "b", "▁a", "▁b"]
-    vocabulary = {token: i for i, token in enumerate(words)}
+    tokens = ["▁", "a", "b", "▁a", "▁b"]
+    vocabulary = {token: i for i, token in enumerate(tokens)}
     inner = tokenizers.Tokenizer(models.BPE(vocab=vocabulary, merges=[("▁", "a"), ("▁", "b")]))
     inner.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
     inner.decoder = decoders.Sequence(

@@ -62,7 +62,7 @@ def test_concurrent_requests_match_single_requests_bit_for_bit(make, tokenizer, 
             count = ended_early.get(request.seed)
 
             def listen(event: Event, seed=request.seed, count=count) -> None:
-                if count is not None and len(handles) > seed and len(handles[seed].events) == count:
+                if count is not None and len(handles) > seed and len(handles[seed].events) >= count:
                     handles[seed].cancel()
 
             handles.append(engine.submit(request, listen))
@@ -132,13 +132,16 @@ def test_cancel_frees_the_slot(engine):
     assert [event.finish_reason for event in first][-1] == "cancelled"
 
 
-def test_timeout_applies_to_running_and_waiting_requests(engine):
-    started = time.monotonic()
-    handles = [engine.submit(endless(seconds=0.3)) for _ in range(2)]
-    waiting = engine.submit(endless(seconds=0.1))
-    assert [list(handle)[-1].finish_reason for handle in (*handles, waiting)] == ["time"] * 3
-    assert waiting.events == [Event(0, finish_reason="time")]
-    assert time.monotonic() - started >= 0.3
+def test_timeout_applies_to_running_and_waiting_requests(engine, monkeypatch):
+    now = 0.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    running = [engine.submit(endless(seconds=3)) for _ in range(2)]
+    waiting = engine.submit(endless(seconds=1))
+    now = 2.0
+    assert list(waiting) == [Event(0, finish_reason="time")]
+    assert not any(handle.done for handle in running)
+    now = 4.0
+    assert [list(handle)[-1].finish_reason for handle in running] == ["time"] * 2
 
 
 def test_close_finishes_running_and_waiting_requests(make, tokenizer):
@@ -185,7 +188,7 @@ def test_process_exits_even_if_the_engine_is_not_closed(forked):
         "engine.submit(GenerationRequest((65,), tokens=10**9))\n"
         "print('bye')\n"
     )
-    done = subprocess.run([*forked, "-c", program], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([*forked, "-c", program], capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stdout, done.stderr) == (0, "bye\n", "")
 
 

@@ -45,13 +45,13 @@ def test_loss_falls_far_below_the_unigram_entropy(run):
 
 
 def test_blank_is_filled_from_context_on_both_sides(model):
-    [words] = model.fill("The duck didn't cross the road because ___ was too tired.")
-    assert words[0][0] == "it"
-    assert words[0][1] > 0.3  # chance level is 1 in 800
-    assert [p for _, p in words] == sorted((p for _, p in words), reverse=True)
-    assert len(words) == 5
+    [tokens] = model.fill("The duck didn't cross the road because ___ was too tired.")
+    assert tokens[0][0] == "it"
+    assert tokens[0][1] > 0.3  # chance level is 1 in 800
+    assert [p for _, p in tokens] == sorted((p for _, p in tokens), reverse=True)
+    assert len(tokens) == 5
     [before] = model.fill("The duck didn't cross the road ___ it was too tired.")
-    assert "because" in [word for word, _ in before[:2]]
+    assert "because" in [token for token, _ in before[:2]]
     assert dict(before)["because"] > 0.1
 
 
@@ -69,9 +69,9 @@ def test_probabilities_are_those_of_the_model(model):
     ids = torch.tensor([[*before, tokenizer.mask_id, *after]])
     with torch.no_grad():
         row = model.network(ids)[0, len(before)].softmax(-1)
-    [words] = model.fill("The duck was ___, so Anna")
-    for word, probability in words:
-        [i] = [i for i in range(tokenizer.n_vocab) if tokenizer.pieces([i]) == [f" {word}"]]
+    [tokens] = model.fill("The duck was ___, so Anna")
+    for token, probability in tokens:
+        [i] = [i for i in range(tokenizer.n_vocab) if tokenizer.pieces([i]) == [f" {token}"]]
         assert probability == pytest.approx(float(row[i]), rel=1e-4)
 
 

@@ -105,11 +105,11 @@ def test_filters_keep_the_same_tokens_as_transformers(logits, temperature, k, p,
 
 
 @given(ROWS, st.lists(st.integers(0, 3), min_size=1), st.floats(0.1, 5))
-def test_repetition_penalty_matches_transformers(logits, words, penalty):
+def test_repetition_penalty_matches_transformers(logits, ids, penalty):
     seen = torch.zeros(len(logits), dtype=torch.bool)
-    seen[words] = True
+    seen[ids] = True
     processor = transformers.RepetitionPenaltyLogitsProcessor(penalty)
-    theirs = processor(torch.tensor([words]), logits[None].clone())[0]
+    theirs = processor(torch.tensor([ids]), logits[None].clone())[0]
     assert torch.allclose(penalize_repetition(logits, seen, penalty), theirs, rtol=1e-6)
 
 

@@ -626,7 +626,7 @@ def test_loading_hostile_models_uses_little_memory(families, tmp_path):
         [sys.executable, "-c", MEASURE, str(families / "qwen3"), *map(str, made)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=True,
     )
     told = json.loads(result.stdout)

@@ -91,10 +91,10 @@ def test_lens_equals_ablating_all_later_blocks(inspect, added):
     silent = {name: 0 for i in (1, 2) for name in added(i)}
     assert torch.allclose(lens[0], trace.edit(silent).logits, atol=1e-4)
     assert [torch.equal(logits, lens[k]) for k, logits in enumerate(lens)] == [True] * 3
-    words = lens.tokens(position=2, count=3)
-    assert len(words) == 3
-    assert words[2][0][0] == str(int(trace.logits[2].argmax()))
-    assert words[0][0][1] == pytest.approx(lens[0][2].softmax(-1).max().item())
+    best = lens.tokens(position=2, count=3)
+    assert len(best) == 3
+    assert best[2][0][0] == str(int(trace.logits[2].argmax()))
+    assert best[0][0][1] == pytest.approx(lens[0][2].softmax(-1).max().item())
 
 
 def test_unknown_tokens_and_positions_raise(inspect):

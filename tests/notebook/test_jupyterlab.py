@@ -72,7 +72,7 @@ def jupyterlab(folder):
             stdin=subprocess.DEVNULL,
         )
     try:
-        end = time.monotonic() + 60
+        end = time.monotonic() + 300
         while not (told := list((folder / "jupyter_runtime_dir").glob("jpserver-*.json"))):
             assert process.poll() is None, (folder / "log").read_text()
             assert time.monotonic() < end, (folder / "log").read_text()

@@ -52,7 +52,7 @@ def marimo(mode, folder):
             stdin=subprocess.DEVNULL,
         )
     try:
-        end = time.monotonic() + 60
+        end = time.monotonic() + 300
         while True:
             assert process.poll() is None, (folder / "log").read_text()
             assert time.monotonic() < end, (folder / "log").read_text()

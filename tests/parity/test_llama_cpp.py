@@ -128,12 +128,12 @@ def test_llama_cpp_generates_the_same_tokens(case, tmp_path):
     assert np.array_equal(vectors.data, model.network.embedding.weight.detach().numpy())
 
     ids = model.tokenizer.encode(PROMPT)
-    words, certain = continue_greedily(again, ids, 16)
+    ours, certain = continue_greedily(again, ids, 16)
     theirs, their_certain = ask_llama_cpp(path, ids, model.tokenizer, 16)
     # llama.cpp looks up GELU in a half-precision table and stores keys and values in half precision. So two
     # tokens that are almost equally likely may swap ranks; after that, the texts differ.
     same = next(
-        (i for i, (one, other) in enumerate(zip(theirs, words, strict=True)) if one != other), len(words)
+        (i for i, (one, other) in enumerate(zip(theirs, ours, strict=True)) if one != other), len(ours)
     )
     assert same >= 2
     assert their_certain[: same + 1] == pytest.approx(certain[: same + 1], abs=2e-2)

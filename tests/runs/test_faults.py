@@ -144,10 +144,10 @@ def test_finished_run_is_reported_and_unchanged(commands, whole, place):
 
 
 def test_only_one_process_trains_and_its_death_unlocks(broken, commands):
-    first = commands.start(*broken.command)
+    paused = Fault(0, "after", number=signal.SIGSTOP, since="metrics.jsonl")
+    first = commands.start(*broken.command, fault=paused)
     while not (broken.folder / "metrics.jsonl").exists():
         time.sleep(0.01)
-    first.signal(signal.SIGSTOP)
     second = commands.run(*broken.command)
     assert second.code == 2
     assert second.err.startswith("clearhead: another run is training in")

@@ -94,8 +94,8 @@ def test_few_steps_warn():
     made = plan(length=1_000_000)
     few = replace(made, seconds=60.0, recipe=replace(made.recipe, steps=7))
     assert few.warnings(1_000_000) == ["there is time for only about 7 steps: train for longer"]
-    [word] = few.warnings(1_000_000, fine_tuned=True)
-    assert word.endswith("train for longer, or fine-tune adapters or a smaller model")
+    [warning] = few.warnings(1_000_000, fine_tuned=True)
+    assert warning.endswith("train for longer, or fine-tune adapters or a smaller model")
     assert replace(few, seconds=None).warnings(1_000_000) == []
     extended = replace(few, recipe=replace(few.recipe, steps=1001, first_step=1000))
     assert extended.warnings(1_000_000) == ["there is time for only about 1 step: train for longer"]
@@ -105,12 +105,12 @@ def test_too_many_epochs_warn():
     long, short = plan(length=1_000_000), plan(length=5_000)
     assert long.warnings(1_000_000) == []
     assert short.epochs(5_000) == pytest.approx(204.8)
-    [word] = short.warnings(5_000)
-    assert word.startswith("the text is short: 205 epochs")
-    assert "more text would help more than more time" in word
-    assert word.endswith("fine-tuned on it (clearhead pull smollm2, then --from smollm2)")
-    [word] = short.warnings(5_000, fine_tuned=True)
-    assert word.endswith("more text would help more than more time")
+    [warning] = short.warnings(5_000)
+    assert warning.startswith("the text is short: 205 epochs")
+    assert "more text would help more than more time" in warning
+    assert warning.endswith("fine-tuned on it (clearhead pull smollm2, then --from smollm2)")
+    [warning] = short.warnings(5_000, fine_tuned=True)
+    assert warning.endswith("more text would help more than more time")
     n = 1000 * 8 * 128 // MOST_EPOCHS
     assert plan(length=n + 100).warnings(n + 100) == []
     assert len(plan(length=n - 100).warnings(n - 100)) == 1

@@ -95,8 +95,8 @@ def test_resumed_run_uses_the_same_part(long_text, tmp_path, monkeypatch):
     with SavedRun.open(tmp_path / "run", long_text, request, cache=tmp_path / "cache") as kept:
         share, tokens = kept.run.plan.share, kept.run.tokens[:].tolist()
         assert share < 1
-        [word] = [word for word in kept.run.plan.warnings(len(tokens)) if "more minutes" in word]
-        assert word.startswith(
+        [warning] = [warning for warning in kept.run.plan.warnings(len(tokens)) if "more minutes" in warning]
+        assert warning.startswith(
             f"there is not enough time to tokenize the whole text: only 1/{1 / share:.0f} of it is used"
         )
         next(iter(kept))

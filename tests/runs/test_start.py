@@ -153,7 +153,7 @@ def test_few_steps_get_short_windows_and_a_high_rate(
     settings = request(talker, steps=None, minutes=1, context=None, batch=None, lora=2)
     plan = Run(list(documents([text])), settings, tmp_path).plan
     assert (plan.context, plan.recipe.batch_size, plan.recipe.learning_rate) == (context, rows, rate)
-    assert bool([word for word in plan.warnings(10**9, True) if "step" in word]) == (rate > 1e-3)
+    assert bool([warning for warning in plan.warnings(10**9, True) if "step" in warning]) == (rate > 1e-3)
 
 
 @pytest.mark.parametrize(

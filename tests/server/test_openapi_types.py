@@ -28,7 +28,7 @@ def test_generated_types_are_up_to_date(tmp_path):
         [command, tmp_path / "openapi.json", *words[2:-1], made],
         check=True,
         capture_output=True,
-        timeout=60,
+        timeout=300,
         env={**os.environ, "NO_COLOR": "1"},
     )
     assert made.read_text() == (WEB / "src" / "generated" / "api.ts").read_text(), "run make types"

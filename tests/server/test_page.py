@@ -197,7 +197,7 @@ def test_page_runs_in_a_browser(server, tmp_path):
         ],
         capture_output=True,
         text=True,
-        timeout=90,
+        timeout=300,
     )
     assert re.search(r'<div id="page">\s*<', done.stdout), done.stdout + done.stderr
     complaints = [line for line in done.stderr.splitlines() if "CONSOLE" in line]

@@ -125,7 +125,7 @@ def end(started, client, body, number):
     with streaming(client, body) as lines:
         started.popen.send_signal(number)
         rest = [line for line in lines if line]
-    assert len(rest) > 10
+    assert len(rest) > 2
     assert rest[-1] == "data: [DONE]"
     assert json.loads(rest[-2].removeprefix("data: "))["choices"][0]["finish_reason"] == "length"
     with pytest.raises(httpx.TransportError):

@@ -22,10 +22,10 @@ ALL = pytest.mark.parametrize("tokenizer", [CHAR, BYTE, BPE, WORD], ids=KINDS)
 
 def sentencepiece(prefix: bool) -> Tokenizer:
     """A tokenizer with ▁ for spaces and byte fallback; with `prefix`, it prepends a space, as Llama 2's does."""
-    words = ["<unk>", *(f"<0x{byte:02X}>" for byte in range(256)), "▁", *"abcd", "▁a", "ab", "▁▁"]
+    tokens = ["<unk>", *(f"<0x{byte:02X}>" for byte in range(256)), "▁", *"abcd", "▁a", "ab", "▁▁"]
     inner = tokenizers.Tokenizer(
         models.BPE(
-            vocab={word: i for i, word in enumerate(words)},
+            vocab={token: i for i, token in enumerate(tokens)},
             merges=[("▁", "a"), ("a", "b"), ("▁", "▁")],
             unk_token="<unk>",
             byte_fallback=True,

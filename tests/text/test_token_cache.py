@@ -209,7 +209,7 @@ def test_concurrent_processes_agree(tmp_path: Path) -> None:
         assert process.stdin is not None
         process.stdin.write(b"go\n")
         process.stdin.flush()
-    assert [int(process.communicate(timeout=60)[0]) for process in processes] == [350_002] * 3
+    assert [int(process.communicate(timeout=300)[0]) for process in processes] == [350_002] * 3
     [folder] = tmp_path.iterdir()
     assert sum(json.loads((folder / MANIFEST).read_text())["shards"]) == 350_002
 

@@ -27,12 +27,12 @@ MODELS = {
 @pytest.fixture(scope="session")
 def models(story_text):
     """Reproducible models whose values are never zero by chance."""
-    words = Tokenizer.train("bpe", [story_text], n_vocab=320)
+    pieces = Tokenizer.train("bpe", [story_text], n_vocab=320)
     letters = Tokenizer.train("char", [story_text])
 
     def make(name, sizes):
         kind = name if name in ("lecture", "gpt2") else "modern"
-        tokenizer = letters if name == "shared" else words
+        tokenizer = letters if name == "shared" else pieces
         torch.manual_seed(0)
         network = Transformer(preset(kind, n_vocab=tokenizer.n_vocab, **{**SIZES, **sizes})).eval()
         for parameter in network.parameters():

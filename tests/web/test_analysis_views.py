@@ -170,12 +170,14 @@ def test_head_is_ablated_and_the_edit_undone(visitor, model):
     plain = model.inspect(TEXT)
     before, after = plain.logits[-1].softmax(-1), edited.logits[-1].softmax(-1)
     likeliest = after.argmax().item()
-    word = visible(model.tokenizer.pieces([likeliest])[0])
-    visitor.expect(lambda: word in prediction(visitor), True)
+    likely = visible(model.tokenizer.pieces([likeliest])[0])
+    visitor.expect(lambda: likely in prediction(visitor), True)
     visitor.expect(
         lambda: [
             shows(text, p.item(), percent)
-            for text, p in zip(prediction(visitor)[word], (before[likeliest], after[likeliest]), strict=True)
+            for text, p in zip(
+                prediction(visitor)[likely], (before[likeliest], after[likeliest]), strict=True
+            )
         ],
         [True, True],
     )
@@ -202,11 +204,11 @@ def test_scale_and_patch_edits_are_applied_and_removed(visitor, model):
         .edit({"block.0.head.0.output": lambda x: 2 * x})
         .edit({"block.0.input": Edit(model.inspect(OTHER), at=[3])})
     )
-    words = edited.logits[-1].softmax(-1)
-    best = words.argmax().item()
+    probabilities = edited.logits[-1].softmax(-1)
+    best = probabilities.argmax().item()
     name = visible(model.tokenizer.pieces([best])[0])
     visitor.expect(
-        lambda: shows(prediction(visitor).get(name, ["", ""])[1], words[best].item(), percent), True
+        lambda: shows(prediction(visitor).get(name, ["", ""])[1], probabilities[best].item(), percent), True
     )
     visitor.button("Undo: head 0.0: × 2.00").click()
     visitor.expect(visitor.page.locator(".edits li").count, 1)
@@ -225,11 +227,11 @@ def test_attention_weight_is_edited_with_the_slider(visitor, model):
     row = weights * (1 / (1 - weights[column]))
     row[column] = 0
     edited = model.inspect(TEXT).edit({"block.1.head.0.weights": Edit(row[None], at=[len(weights) - 1])})
-    words = edited.logits[-1].softmax(-1)
-    best = words.argmax().item()
+    probabilities = edited.logits[-1].softmax(-1)
+    best = probabilities.argmax().item()
     name = visible(model.tokenizer.pieces([best])[0])
     visitor.expect(
-        lambda: shows(prediction(visitor).get(name, ["", ""])[1], words[best].item(), percent), True
+        lambda: shows(prediction(visitor).get(name, ["", ""])[1], probabilities[best].item(), percent), True
     )
 
 
@@ -250,22 +252,22 @@ def test_slider_starts_at_the_most_attended_token_and_stays_there(visitor, model
 
 def test_edits_do_not_change_the_target_token(visitor, model):
     edits = [{"site": "block.1.input", "scale": -1}]
-    word = model.inspect(TEXT).logits[-1].argmax().item()
+    target = model.inspect(TEXT).logits[-1].argmax().item()
     edited = model.inspect(TEXT).edit({"block.1.input": lambda x: -x})
-    assert edited.logits[-1].argmax().item() != word
+    assert edited.logits[-1].argmax().item() != target
     visitor.open(model="modern", text=TEXT, view="change", edits=json.dumps(edits))
     picker = visitor.page.get_by_role("combobox", name="Target token")
-    visitor.expect(picker.input_value, str(word))
+    visitor.expect(picker.input_value, str(target))
 
     def measure(each):
-        return each.logits[-1].log_softmax(-1)[word].item()
+        return each.logits[-1].log_softmax(-1)[target].item()
 
     expected = edited.sweep("head", measure) - measure(edited)
     for (row, column), text in filled(visitor, "Effect on the target token").items():
         assert number(text) == pytest.approx(expected[row, column].item(), abs=0.0051)
     other = edited.logits[-1].argmax().item()
     picker.select_option(str(other))  # the reader may choose another one
-    visitor.expect(lambda: f"word={other}" in visitor.url, True)
+    visitor.expect(lambda: f"target={other}" in visitor.url, True)
     visitor.expect(picker.input_value, str(other))
 
 
@@ -316,10 +318,10 @@ def test_attention_weight_is_edited_by_keyboard_and_undone(visitor, model):
 def test_effect_map_matches_python(visitor, model):
     visitor.open(model="modern", text=TEXT, view="change")
     trace = model.inspect(TEXT)
-    word = trace.logits[-1].argmax().item()
+    target = trace.logits[-1].argmax().item()
 
     def measure(each):
-        return each.logits[-1].log_softmax(-1)[word].item()
+        return each.logits[-1].log_softmax(-1)[target].item()
 
     expected = trace.sweep("head", measure) - measure(trace)
     found = filled(visitor, "Effect on the target token")
@@ -340,8 +342,8 @@ def test_effect_map_matches_python(visitor, model):
 def test_attribution_is_followed_back_through_a_head(visitor, model):
     visitor.open(model="modern", text=TEXT, view="why")
     trace = model.inspect(TEXT)
-    word = trace.logits[-1].argmax().item()
-    expected = trace.attribute(word)
+    target = trace.logits[-1].argmax().item()
+    expected = trace.attribute(target)
     total = visitor.page.get_by_test_id("total")
     visitor.expect(lambda: number(total.inner_text()), pytest.approx(expected.total, abs=0.002))
     parts = visitor.page.locator("[data-part]")
@@ -352,7 +354,7 @@ def test_attribution_is_followed_back_through_a_head(visitor, model):
     follow.click()
     visitor.expect(lambda: "path=" in visitor.url, True)
     block, head, source = map(int, re.search(r"path=(\d+)\.(\d+)\.(\d+)", visitor.url).groups())
-    back = trace.attribute(word, through=[(block, head, source)])
+    back = trace.attribute(target, through=[(block, head, source)])
     visitor.expect(lambda: number(total.inner_text()), pytest.approx(back.total, abs=0.002))
     visitor.page.reload()
     visitor.settle()
@@ -391,14 +393,14 @@ def test_feedforward_of_the_attribution_opens_its_steps(visitor, model):
 def test_attribution_of_one_token_instead_of_another(visitor, model):
     visitor.open(model="modern", text=TEXT, view="why")
     trace = model.inspect(TEXT)
-    word, _, other = trace.logits[-1].topk(3).indices.tolist()
+    target, _, other = trace.logits[-1].topk(3).indices.tolist()
     picker = visitor.page.get_by_label("instead of")
-    assert picker.locator(f"option[value='{word}']").count() == 0  # not the token itself
+    assert picker.locator(f"option[value='{target}']").count() == 0  # not the token itself
     picker.select_option(str(other))
     visitor.expect(lambda: f"against={other}" in visitor.url, True)
     total, parts = visitor.page.get_by_test_id("total"), visitor.page.locator("[data-part]")
-    expected = trace.attribute(word, against=other)
-    difference = (trace.logits[-1, word] - trace.logits[-1, other]).item()
+    expected = trace.attribute(target, against=other)
+    difference = (trace.logits[-1, target] - trace.logits[-1, other]).item()
     for _ in range(2):
         visitor.expect(lambda: number(total.inner_text()), pytest.approx(difference, abs=0.002))
         for part in parts.all():
@@ -410,7 +412,7 @@ def test_attribution_of_one_token_instead_of_another(visitor, model):
     visitor.page.locator(".sources button").first.click()
     visitor.expect(lambda: "path=" in visitor.url, True)
     hop = tuple(map(int, re.search(r"path=(\d+)\.(\d+)\.(\d+)", visitor.url).groups()))
-    back = trace.attribute(word, through=[hop], against=other)
+    back = trace.attribute(target, through=[hop], against=other)
     visitor.expect(lambda: number(total.inner_text()), pytest.approx(back.total, abs=0.002))
     visitor.page.go_back()  # closes the path, and nothing else
     visitor.expect(lambda: "path=" in visitor.url, False)
@@ -419,16 +421,19 @@ def test_attribution_of_one_token_instead_of_another(visitor, model):
     visitor.expect(lambda: "path=" in visitor.url, True)
     visitor.button("logit of", exact=False).click()
     picker.select_option("-1")
-    logit = trace.logits[-1, word].item()
+    logit = trace.logits[-1, target].item()
     visitor.expect(lambda: number(total.inner_text()), pytest.approx(logit, abs=0.002))
     assert "against" not in visitor.url
 
 
 def test_negative_contributions_point_to_the_left(visitor, model):
     trace = model.inspect(TEXT)
-    word, other = trace.logits[-1].topk(2).indices.tolist()
+    target, other = trace.logits[-1].topk(2).indices.tolist()
     visitor.open(model="modern", text=TEXT, view="why", against=other)
-    expected, items = trace.attribute(word, against=other), visitor.page.locator(".parts li:has([data-part])")
+    expected, items = (
+        trace.attribute(target, against=other),
+        visitor.page.locator(".parts li:has([data-part])"),
+    )
     items.first.wait_for()
     sides, sizes = set(), []
     for item in items.all():
@@ -487,8 +492,8 @@ def test_lens_shows_top_tokens_and_probabilities(visitor, model):
     visitor.expect(rows.count, 2)
     for k, row in enumerate(rows.all()):
         best = lens[1 - k].argmax(-1).tolist()
-        words = [visible(text) for text in model.tokenizer.pieces(best)]
-        assert row.locator("td").all_inner_texts() == words
+        texts = [visible(text) for text in model.tokenizer.pieces(best)]
+        assert row.locator("td").all_inner_texts() == texts
     # With the keyboard too: the cell's label and the line below both give the probability of its token.
     share = percent(lens[1].softmax(-1)[-1].max().item())
     last = visitor.page.locator(".lens td[tabindex='0']")

@@ -56,7 +56,7 @@ def test_vocabulary_columns_are_labeled_with_their_tokens(visitor, models):
     visitor.see("logits")
     header = visitor.page.locator("[role=columnheader].strong")
     visitor.expect(header.inner_text, exact(trace.token_texts([270])[0]))
-    shown = [exact(word) for word in trace.token_texts(range(models["modern"].config.n_vocab))]
+    shown = [exact(text) for text in trace.token_texts(range(models["modern"].config.n_vocab))]
     visitor.expect(
         lambda: set(visitor.page.locator("[role=columnheader]").all_inner_texts()) <= set(shown), True
     )

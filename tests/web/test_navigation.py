@@ -188,9 +188,9 @@ def test_a_long_unknown_word_does_not_widen_the_page(visitor):
 
 def test_clicking_a_candidate_appends_it(visitor):
     visitor.open(model="shared", text="a cat", part="embedding")
-    word = visitor.page.locator(".next li button").nth(2)
-    title = word.get_attribute("title")
-    word.click()
+    candidate = visitor.page.locator(".next li button").nth(2)
+    title = candidate.get_attribute("title")
+    candidate.click()
     visitor.page.wait_for_function("() => document.querySelectorAll('[role=rowheader]').length === 6")
     assert visitor.prompt.input_value()[:5] == "a cat"
     assert (
@@ -210,12 +210,14 @@ def test_next_token_is_sampled_and_generation_can_be_stopped(visitor):
     visitor.button("Generate").click()
     visitor.page.wait_for_function("() => document.querySelector('textarea').value.length > 9")
     visitor.button("Stop").click()
-    visitor.settle()
-    time.sleep(0.2)
-    visitor.settle()
-    text = visitor.prompt.input_value()
-    time.sleep(0.5)
-    assert visitor.prompt.input_value() == text
+
+    def is_unchanged():
+        visitor.settle()
+        text = visitor.prompt.input_value()
+        time.sleep(0.5)
+        return visitor.prompt.input_value() == text
+
+    visitor.expect(is_unchanged, True)  # the last token may still be on its way
 
 
 def test_each_token_is_chosen_from_its_own_prediction(visitor, models):

@@ -183,9 +183,9 @@ def test_next_token_probabilities_match_python(visitor, models, name):
         chances = filter_logits(logits, Sampling(**{"temperature": 1.0, **rules})).softmax(-1)
         expected = [chances[i].item() for i in likeliest]
         visitor.expect(partial(matches, visitor, expected), True)
-    words = visitor.page.locator(".next .word").all_inner_texts()
-    for shown, word in zip(words, trace.token_texts(likeliest), strict=True):
-        assert shown == exact(word)
+    texts = visitor.page.locator(".next .token").all_inner_texts()
+    for shown, text in zip(texts, trace.token_texts(likeliest), strict=True):
+        assert shown == exact(text)
 
 
 def test_numbers_are_formatted_as_on_the_page():

@@ -176,7 +176,7 @@ def test_run_is_trained_to_the_end_and_scrubbed(visit, school, place, story_text
 
 def watch(visitor):
     """Steps and speeds shown until the run finishes."""
-    steps, speeds, end = [], [], time.monotonic() + 240
+    steps, speeds, end = [], [], time.monotonic() + 900
     while state(visitor) != "finished":
         assert time.monotonic() < end
         shown = visitor.page.locator("td[data-field=step]").all_inner_texts()

@@ -157,10 +157,10 @@ def test_word_vector_exports_match_python(visitor, model, take):
     for stage in ("embedding", "block.0.input", "final"):
         near = neighbors(trace, trace[stage][1], stage, 10)
         shown = [row for row in rows if row["stage"] == stage]
-        assert [row["word"] for row in shown] == model.tokenizer.pieces([i for i, _ in near])
+        assert [row["token"] for row in shown] == model.tokenizer.pieces([i for i, _ in near])
         assert [float(row["cosine"]) for row in shown] == pytest.approx([far for _, far in near], **CLOSE)
     bars = said(take(visitor, "SVG", "modern-neighbors.svg", 1))
-    assert f"static · {exact(rows[0]['word'])}" in bars
+    assert f"static · {exact(rows[0]['token'])}" in bars
 
 
 def test_training_exports_match_the_run_folder(visit, tmp_path, home, model_folder, take):

@@ -105,15 +105,15 @@ def list_taken(context: typer.Context) -> list[str]:
 
 def typed_again(context: typer.Context) -> list[str]:
     """The options taken from the file, as they would be typed, so that a resumed run does not depend on the file."""
-    words: list[str] = []
+    arguments: list[str] = []
     for option in _from_file(context):
         value = context.params[option.name]
         if option.is_flag:
-            words += [option.opts[0]] if value else option.secondary_opts[:1]
+            arguments += [option.opts[0]] if value else option.secondary_opts[:1]
         else:
             for each in value if option.multiple else [value]:
-                words += [option.opts[0], str(each)]
-    return words
+                arguments += [option.opts[0], str(each)]
+    return arguments
 
 
 def _read_tables(document: dict[str, Any], group: TyperGroup, where: str, inside: str) -> Defaults:

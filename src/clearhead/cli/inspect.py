@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from clearhead.inspect.trace import Trace
 
 MOST_TOKENS = 16  # default number of rows
-MOST_WORDS = 5  # tokens shown per block
+MOST_TOKENS = 5  # tokens shown per block
 
 
 def inspect(
@@ -191,7 +191,7 @@ def _said(trace: Trace, positions: range) -> list[list[list[tuple[str, float]]]]
     lens = trace.lens()
     for k in range(len(lens)):
         shares = lens[k][positions.start : positions.stop].softmax(-1)
-        best = shares.topk(min(MOST_WORDS, shares.shape[-1]))
+        best = shares.topk(min(MOST_TOKENS, shares.shape[-1]))
         for at, ids, values in zip(said, best.indices.tolist(), best.values.tolist(), strict=True):
             at.append(list(zip(trace.token_texts(ids), values, strict=True)))
     return said
@@ -206,8 +206,8 @@ def _show_lens(trace: Trace, positions: range | None) -> None:
     for t, blocks in zip(shown, _said(trace, shown), strict=True):
         if positions is not None:
             out.print(f"after {t} {show_token(trace.tokens[t])}")
-        for k, words in enumerate(blocks):
-            said = "  ".join(f"{show_token(word)} {probability:.2f}" for word, probability in words)
+        for k, tokens in enumerate(blocks):
+            said = "  ".join(f"{show_token(token)} {probability:.2f}" for token, probability in tokens)
             out.print(f"block {k:>2}   {said}")
     config = trace.config
     out.print(

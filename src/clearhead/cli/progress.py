@@ -53,7 +53,7 @@ def show_plan(run: Run) -> None:
         + (f", {run.group.world_size} processes" if run.group.world_size > 1 else "")
         + (f", done in about {clock(run.plan.seconds + run.seconds)}" if run.plan.seconds else ""),
     }
-    notes = [("note", word) for word in run.plan.warnings(n, request.start is not None)]
+    notes = [("note", warning) for warning in run.plan.warnings(n, request.start is not None)]
     for name, row in [*rows.items(), *notes]:
         print_wrapped(f"{name:<10} ", row, " " * 11)
 
@@ -138,16 +138,16 @@ class TerminalObserver(Observer):
 def watch(name: str, run: Run) -> None:
     """Train an unsaved run to the end, showing progress."""
     validated = None
-    for word in run.plan.warnings(len(run.tokens)):
-        err.print(f"{name:<12} {word}")
+    for warning in run.plan.warnings(len(run.tokens)):
+        err.print(f"{name:<12} {warning}")
     with live_line() as show:
         for progress in run:
             print_notes(run)
             validated = validated if progress.validation is None else progress
             line = describe_progress(progress, validated, run.request.minutes, err.width - 13)
             show(f"{name:<12} {line}", _is_plain_line(progress))
-    for word in run.summary():
-        err.print(f"{name:<12} {word}")
+    for line in run.summary():
+        err.print(f"{name:<12} {line}")
 
 
 def print_notes(run: Run) -> None:

@@ -80,7 +80,7 @@ def race(
         prompt,
         tokens,
         watch,
-        lambda word: err.print(f"{word} …"),
+        lambda activity: err.print(f"{activity} …"),
     )
     give(result, figure, json, csv, _show)
 

@@ -101,10 +101,10 @@ def _how_to_resume(command: list[str], folder: Path) -> str:
     """The command that resumes the run."""
     from clearhead.runs.listing import resume_command
 
-    words = resume_command(command, folder)
-    if words is None:
+    arguments = resume_command(command, folder)
+    if arguments is None:
         return f"ch.train(…, out={str(folder)!r}, resume=True), with the original settings"
-    return shlex.join(["clearhead", *words])
+    return shlex.join(["clearhead", *arguments])
 
 
 def _shown(row: dict[str, Any]) -> dict[str, Any]:

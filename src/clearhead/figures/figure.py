@@ -12,7 +12,7 @@ from clearhead.extras import require
 from clearhead.figures.bars import difference_bars, head_bars, part_bars
 from clearhead.figures.heat_maps import heat_map, thumbnails
 from clearhead.figures.lab_results import draw_result
-from clearhead.figures.tables import lens_table, sweep_table, word_table
+from clearhead.figures.tables import lens_table, sweep_table, token_table
 from clearhead.inspect.attribution import Attribution, ScoreAttribution
 from clearhead.inspect.base_trace import BaseTrace
 from clearhead.inspect.comparison import Comparison
@@ -86,7 +86,7 @@ def _of_trace(trace: AnyTrace, what: Any, title: str | None, rows: Any, around: 
     if what == "lens":
         return lens_table(need_heads(trace, "a lens").lens(), chosen, title)
     if what in ("logits", "probabilities"):
-        return word_table(trace, what, chosen, title)
+        return token_table(trace, what, chosen, title)
     return heat_map(trace, what, chosen or everything, title)
 
 

@@ -27,8 +27,8 @@ from clearhead.picture import (
 
 MOST_POSITIONS = 16  # default positions of a table of tokens
 LONGEST_TOKEN = 12  # characters in a cell
-MOST_WORDS = 36  # columns of next tokens
-WORDS_EACH = 12  # most likely tokens considered per position
+MOST_TOKENS = 36  # columns of next tokens
+TOKENS_EACH = 12  # most likely tokens considered per position
 
 
 def lens_table(lens: Lens, rows: range | None, title: str | None) -> Figure:
@@ -56,17 +56,17 @@ def lens_table(lens: Lens, rows: range | None, title: str | None) -> Figure:
     return Figure(canvas)
 
 
-def word_table(trace: AnyTrace, site: str, rows: range | None, title: str | None) -> Figure:
+def token_table(trace: AnyTrace, site: str, rows: range | None, title: str | None) -> Figure:
     """Logits or probabilities of the most likely next tokens: a row per position, a column per token."""
     rows = _readable(trace, rows)
-    all_words = trace.read(site, rows=slice(rows.start, rows.stop)).detach().float().cpu()
-    ids = likeliest(all_words)
-    value = all_words[:, ids].numpy()
+    values = trace.read(site, rows=slice(rows.start, rows.stop)).detach().float().cpu()
+    ids = likeliest(values)
+    shown = values[:, ids].numpy()
     canvas = make_canvas(2.8 + 0.3 * len(ids), 1.9 + 0.26 * len(rows))
     axes = canvas.add_subplot()
-    largest = max(float(np.abs(value).max()), 1e-12)
+    largest = max(float(np.abs(shown).max()), 1e-12)
     lowest, colors = (0.0, ATTENTION) if site == "probabilities" else (-largest, SIGNED)
-    drawn = axes.imshow(value, aspect="auto", cmap=colors, vmin=lowest, vmax=largest)
+    drawn = axes.imshow(shown, aspect="auto", cmap=colors, vmin=lowest, vmax=largest)
     label(axes, "y", trace.tokens[rows.start : rows.stop])
     axes.set_ylabel("after this token", fontsize=8)
     axes.set_xticks(
@@ -83,15 +83,15 @@ def word_table(trace: AnyTrace, site: str, rows: range | None, title: str | None
 
 
 def likeliest(values: Tensor) -> list[int]:
-    """The most likely token at each position, then the second most likely, and so on, up to MOST_WORDS in all;
+    """The most likely token at each position, then the second most likely, and so on, up to MOST_TOKENS in all;
     ordered by the position at which each is most likely.
     """
-    order = values.topk(min(WORDS_EACH, values.shape[-1]), dim=-1)
+    order = values.topk(min(TOKENS_EACH, values.shape[-1]), dim=-1)
     chosen: dict[int, None] = {}
     for rank in range(order.indices.shape[1]):
         by_value = order.values[:, rank].argsort(descending=True)
         for token in order.indices[by_value, rank].tolist():
-            if len(chosen) < MOST_WORDS:
+            if len(chosen) < MOST_TOKENS:
                 chosen[token] = None
     ids = list(chosen)
     places = values[:, ids].argmax(0)

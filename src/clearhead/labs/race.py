@@ -152,11 +152,11 @@ def _learn(
 
 
 def _follow(name: str, run: Run) -> None:
-    words = run.plan.warnings(len(run.tokens))
+    planned = run.plan.warnings(len(run.tokens))
     for _ in run:
         pass
-    for word in [*words, *run.notes, *run.summary()]:
-        warnings.warn(f"{name}: {word}", stacklevel=5)  # attributed to the caller of `race`
+    for message in [*planned, *run.notes, *run.summary()]:
+        warnings.warn(f"{name}: {message}", stacklevel=5)  # attributed to the caller of `race`
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from clearhead.summary_table import TableCell, html_table, text_table
 from clearhead.training.position_loss import bits_per_byte
 
 LAST = 2**16  # bytes at the end of the metrics that are searched for the last line
-CALL = "ch.train"  # the first word of the command of a run that was started from Python; its texts follow
+CALL = "ch.train"  # the first part of the command of a run that was started from Python; its texts follow
 HEADINGS = ("run", "text", "tokenizer", "steps", "bits per byte", "state")
 CURVES = ("loss", "smoothed", "validation", "learning_rate", "gradient_norm")
 RUNS = "runs"  # where `clearhead train` saves runs
@@ -210,7 +210,7 @@ def describe_run(folder: Path) -> ListedRun:
     settings, last = read_json(folder / RUN), _last_record(folder / METRICS)
     try:
         request, config = settings["request"], config_from_json(settings["plan"]["config"])
-        command = [str(word) for word in settings["command"]]
+        command = [str(argument) for argument in settings["command"]]
         timed = [each["minutes"] for each in (*settings.get("earlier", []), request)]
         minutes = [each for each in timed if each is not None]
         tokenizer = settings.get("tokenizer")
@@ -267,13 +267,13 @@ def resume_command(command: Sequence[str], folder: Path) -> list[str] | None:
     """
     if not _is_typed(command):
         return None
-    words, given = [word for word in command[1:] if word != "--resume"], False
-    for i, word in enumerate(words):
-        if word in ("--out", "-o") and i + 1 < len(words):
-            words[i + 1], given = str(folder), True
-        elif word.startswith("--out="):
-            words[i], given = f"--out={folder}", True
-    return [*words, *([] if given else ["--out", str(folder)]), "--resume"]
+    arguments, given = [argument for argument in command[1:] if argument != "--resume"], False
+    for i, argument in enumerate(arguments):
+        if argument in ("--out", "-o") and i + 1 < len(arguments):
+            arguments[i + 1], given = str(folder), True
+        elif argument.startswith("--out="):
+            arguments[i], given = f"--out={folder}", True
+    return [*arguments, *([] if given else ["--out", str(folder)]), "--resume"]
 
 
 def list_texts(command: Sequence[str]) -> list[str]:
@@ -282,8 +282,8 @@ def list_texts(command: Sequence[str]) -> list[str]:
         return [Path(source).name for source in command[1:]]
     if not _is_typed(command):
         return []
-    options = [i for i, word in enumerate(command) if i > 1 and word.startswith("-")]
-    return [Path(word).name for word in command[2 : min(options, default=len(command))]]
+    options = [i for i, argument in enumerate(command) if i > 1 and argument.startswith("-")]
+    return [Path(argument).name for argument in command[2 : min(options, default=len(command))]]
 
 
 def _is_typed(command: Sequence[str]) -> bool:

@@ -63,7 +63,7 @@ class Reports:
             except UserError:
                 raise
             except Exception as error:
-                notes.append(f"{reporter.name} failed ({_words(error)}); {consequence}")
+                notes.append(f"{reporter.name} failed ({_describe(error)}); {consequence}")
                 self.reporters.remove(reporter)
         return notes
 
@@ -151,7 +151,7 @@ class WeightsAndBiases:
             )
         except (wandb.errors.UsageError, wandb.errors.AuthenticationError) as error:
             raise UserError(
-                f"W&B failed ({_words(error)}): log in, or set WANDB_MODE=offline to keep its records in "
+                f"W&B failed ({_describe(error)}): log in, or set WANDB_MODE=offline to keep its records in "
                 "the run folder"
             ) from None
         kept.parent.mkdir(exist_ok=True)
@@ -175,6 +175,6 @@ def _numbers(progress: Progress) -> dict[str, float]:
     return {**metrics, "tokens_per_second": progress.tokens_per_second}
 
 
-def _words(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     reason = error.strerror if isinstance(error, OSError) else None
     return " ".join((reason or str(error) or type(error).__name__).split())

@@ -99,7 +99,7 @@ export class ApiClient {
   }
 
   /** The text of each token id. */
-  async words(model: string, ids: number[]): Promise<string[]> {
+  async tokenTexts(model: string, ids: number[]): Promise<string[]> {
     const body = { model, ids } satisfies Schemas["TokenTextsRequest"];
     const response = await this.#request("POST", "/api/token_texts", body);
     return ((await response.json()) as Schemas["TokenTextsResponse"]).tokens;

@@ -10,7 +10,7 @@ export interface OfflineSource {
   views: readonly ViewName[];
   texts: readonly string[]; // that the reader can choose from
   opening: { block: number; head: number; row: number } | null; // the place chosen for the first text
-  nextWords: (input: ModelInput) => readonly number[]; // ids of the tokens that can be explained
+  targets: (input: ModelInput) => readonly number[]; // ids of the tokens that can be explained
   canShow: (place: { block: number; head: number; part: PartName }) => boolean;
   canAnswer: (path: string, request: ModelInput) => boolean;
   canCompare: (site: string) => boolean; // whether the site was saved for both texts

@@ -59,8 +59,8 @@ export class PublishedFolder implements OfflineSource {
     return new PublishedFolder(index, weights, readFile);
   }
 
-  nextWords(input: ModelInput): readonly number[] {
-    return this.#loadedText(input)?.nextWords() ?? [];
+  targets(input: ModelInput): readonly number[] {
+    return this.#loadedText(input)?.targets() ?? [];
   }
 
   /** Every text was saved with the same parts, so any loaded text can answer. */

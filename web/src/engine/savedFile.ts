@@ -70,7 +70,7 @@ export class SavedFile implements OfflineSource {
     return new SavedFile(contents, numbers);
   }
 
-  nextWords(): readonly number[] {
+  targets(): readonly number[] {
     return this.contents.tokens;
   }
 

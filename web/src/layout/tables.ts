@@ -97,7 +97,7 @@ export function neighborsTable(
   lists: { stage: string; neighbors: { text: string; cosine: number | null }[] }[],
 ): Table {
   return {
-    columns: ["stage", "word", "cosine"],
+    columns: ["stage", "token", "cosine"],
     rows: lists.flatMap(({ stage, neighbors }) => neighbors.map(({ text, cosine }) => [stage, text, cosine])),
   };
 }

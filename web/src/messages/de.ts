@@ -112,7 +112,7 @@ export const de: Messages = {
     headings: HEADINGS,
     translated: LABS,
   },
-  asking: { word: "Ziel-Token" },
+  asking: { target: "Ziel-Token" },
   compare: {
     description:
       "Schicke zwei Texte durch ein Modell oder einen Text durch zwei Modelle. Einander entsprechende Tokens werden gepaart, und jede Zahl wird mit ihrem Gegenstück verglichen.",
@@ -208,14 +208,14 @@ export const de: Messages = {
     none: "kein anderes Token",
     noDifference: "Warum dieses Token und nicht ein anderes? Öffne dafür das Modell in Clearhead.",
     lowers: (against) => (against === null ? "senkt" : `für „${against}“`),
-    raises: (word) => (word === null ? "erhöht" : `für „${word}“`),
-    logit: (word, against) =>
-      against === null ? `Logit von „${word}“` : `Logit von „${word}“ − Logit von „${against}“`,
+    raises: (target) => (target === null ? "erhöht" : `für „${target}“`),
+    logit: (target, against) =>
+      against === null ? `Logit von „${target}“` : `Logit von „${target}“ − Logit von „${against}“`,
     hop: (block, head, token) => `Kopf ${block}.${head} von „${token}“`,
-    wrote: (word, token, against) =>
+    wrote: (target, token, against) =>
       against === null
-        ? `Beiträge zum Logit von „${word}“, geschrieben in den Residualstrom von „${token}“:`
-        : `Beiträge zur Differenz der Logits von „${word}“ und „${against}“, geschrieben in den Residualstrom von „${token}“:`,
+        ? `Beiträge zum Logit von „${target}“, geschrieben in den Residualstrom von „${token}“:`
+        : `Beiträge zur Differenz der Logits von „${target}“ und „${against}“, geschrieben in den Residualstrom von „${token}“:`,
     brought: (token, block) =>
       `Beiträge entlang dieses Pfads, vor Block ${block} in den Residualstrom von „${token}“ geschrieben:`,
     follow: (token) => `Zurückverfolgen zu „${token}“`,
@@ -236,10 +236,10 @@ export const de: Messages = {
       "feedforward_normed.shift": "Verschiebung der Feed-Forward-Norm",
     },
     picture: "Beiträge zum Logit, nach Token und Block",
-    legend: (word, against) =>
-      `Kurven zeigen, was Köpfe von einem Token holen; Kreise zeigen, was Feed-Forward-Netze schreiben. Breite und Durchmesser zeigen den Betrag: Sie wachsen mit seiner Quadratwurzel. ${against === null ? "Violett erhöht den Logit, Ocker senkt ihn." : `Violett spricht für „${word}“, Ocker für „${against}“.`}`,
+    legend: (target, against) =>
+      `Kurven zeigen, was Köpfe von einem Token holen; Kreise zeigen, was Feed-Forward-Netze schreiben. Breite und Durchmesser zeigen den Betrag: Sie wachsen mit seiner Quadratwurzel. ${against === null ? "Violett erhöht den Logit, Ocker senkt ihn." : `Violett spricht für „${target}“, Ocker für „${against}“.`}`,
     looks: (block, head, from, to) => `Warum Kopf ${block}.${head} von „${from}“ aus auf „${to}“ achtet`,
-    word: (word) => `„${word}“`,
+    token: (token) => `„${token}“`,
     rest: (n) => (n === 1 ? "1 weiteres Paar" : `${n} weitere Paare zusammen`),
     score: (score) =>
       `Der Score $q \\cdot k = ${score}$ ist eine Summe über Paare von Beiträgen: einer zum Residualstrom an der Position der Anfrage, einer zu dem an der Position des Schlüssels.`,
@@ -319,7 +319,7 @@ export const de: Messages = {
     description:
       "Die Logit-Linse liest den Residualstrom nach jedem Block so aus, als wäre dieser der letzte. Sie zeigt für jede Position, was das Modell vorhersagen würde, wenn es dort aufhörte; der letzte Block liefert die tatsächliche Vorhersage.",
     only: "Wahrscheinlichkeit des Ziel-Tokens anzeigen",
-    summary: (word, share) => `„${word}“ ${share}`,
+    summary: (token, share) => `„${token}“ ${share}`,
     here: (block, token) => `Nach Block ${block}, bei „${token}“:`,
   },
   training: {
@@ -506,13 +506,13 @@ export const de: Messages = {
     topP: "Top-p",
     minP: "Min-p",
     all: "alle",
-    append: (word) => `„${word}“ anhängen`,
+    append: (token) => `„${token}“ anhängen`,
     cut: "ausgeschlossen",
     divided: "Logit ÷ T",
     write: "Erzeugen",
     stop: "Anhalten",
-    unknown: (pieces) =>
-      `Das Modell hat kein Token für ${pieces.map((word) => `„${word}“`).join(", ")} und liest ${pieces.length === 1 ? "es" : "sie"} in kleinen Stücken. Vermutlich kennt es solche Wörter kaum.`,
+    unknown: (words) =>
+      `Das Modell hat kein Token für ${words.map((word) => `„${word}“`).join(", ")} und liest ${words.length === 1 ? "es" : "sie"} in kleinen Stücken. Vermutlich kennt es solche Wörter kaum.`,
     context: (n, most) => `${n} von ${most} Tokens im Kontext`,
     slid: (n) => `· die ersten ${n} liegen außerhalb des Kontexts`,
   },
@@ -660,7 +660,7 @@ export const de: Messages = {
     },
     of: (name, token) => `${name} von „${token}“`,
     between: (name, from, to) => `${name} von „${from}“ zu „${to}“`,
-    after: (name, word, token) => `${name} von „${word}“ nach „${token}“`,
+    after: (name, predicted, token) => `${name} von „${predicted}“ nach „${token}“`,
     following: (name, token) => `${name} nach „${token}“`,
     headOutput: (head) => `${head}: Ausgabe`,
     sharedHead: (block, head) => `geteilter Kopf ${block}.${head}`,

@@ -100,7 +100,7 @@ export const en = {
       { title: string; description: string; question: string; settings?: Record<string, string> }
     >,
   },
-  asking: { word: "Target token" },
+  asking: { target: "Target token" },
   compare: {
     description:
       "Run two texts through one model, or one text through two models. Matching tokens are aligned, and each value is compared with its counterpart.",
@@ -200,12 +200,12 @@ export const en = {
     none: "no other token",
     noDifference: "To see why this token and not another one, open the model in Clearhead.",
     lowers: (against: string | null) => (against === null ? "lowers" : `for “${against}”`),
-    raises: (word: string | null) => (word === null ? "raises" : `for “${word}”`),
-    logit: (word: string, against: string | null) =>
-      against === null ? `logit of “${word}”` : `logit of “${word}” − logit of “${against}”`,
+    raises: (target: string | null) => (target === null ? "raises" : `for “${target}”`),
+    logit: (target: string, against: string | null) =>
+      against === null ? `logit of “${target}”` : `logit of “${target}” − logit of “${against}”`,
     hop: (block: number, head: number, token: string) => `head ${block}.${head} from “${token}”`,
-    wrote: (word: string, token: string, against: string | null) =>
-      `Contributions to the logit of “${word}”${against === null ? "" : ` minus that of “${against}”`}, written to the residual stream of “${token}”:`,
+    wrote: (target: string, token: string, against: string | null) =>
+      `Contributions to the logit of “${target}”${against === null ? "" : ` minus that of “${against}”`}, written to the residual stream of “${token}”:`,
     brought: (token: string, block: number) =>
       `Contributions along this path, written to the residual stream of “${token}” before block ${block}:`,
     follow: (token: string) => `Follow back to “${token}”`,
@@ -226,11 +226,11 @@ export const en = {
       "feedforward_normed.shift": "feed-forward norm shift",
     } as Record<string, string>,
     picture: "Contributions to the logit, by token and block",
-    legend: (word: string, against: string | null) =>
-      `Curves show what heads move from a token; circles show what feed-forward networks write. Widths and diameters show the amount: they grow with its square root. ${against === null ? "Violet raises the logit, ocher lowers it." : `Violet favors “${word}”, ocher “${against}”.`}`,
+    legend: (target: string, against: string | null) =>
+      `Curves show what heads move from a token; circles show what feed-forward networks write. Widths and diameters show the amount: they grow with its square root. ${against === null ? "Violet raises the logit, ocher lowers it." : `Violet favors “${target}”, ocher “${against}”.`}`,
     looks: (block: number, head: number, from: string, to: string) =>
       `Why head ${block}.${head} attends from “${from}” to “${to}”`,
-    word: (word: string) => `“${word}”`,
+    token: (token: string) => `“${token}”`,
     rest: (n: number) => (n === 1 ? "1 other pair" : `${n} other pairs combined`),
     score: (score: string) =>
       `The score $q \\cdot k = ${score}$ is a sum over pairs of contributions: one to the residual stream at the query's position, one to that at the key's.`,
@@ -301,7 +301,7 @@ export const en = {
     description:
       "The logit lens decodes the residual stream after each block as if that block were the last one. For every position, it shows what the model would predict if it stopped there; the last block gives the model's own prediction.",
     only: "show the probability of the target token",
-    summary: (word: string, share: string) => `“${word}” ${share}`,
+    summary: (token: string, share: string) => `“${token}” ${share}`,
     here: (block: number, token: string) => `After block ${block}, at “${token}”:`,
   },
   training: {
@@ -485,13 +485,13 @@ export const en = {
     topP: "top-p",
     minP: "min-p",
     all: "all",
-    append: (word: string) => `Append “${word}”`,
+    append: (token: string) => `Append “${token}”`,
     cut: "excluded",
     divided: "logit ÷ T",
     write: "Generate",
     stop: "Stop",
-    unknown: (pieces: string[]) =>
-      `The model has no token for ${pieces.map((word) => `“${word}”`).join(", ")} and reads ${pieces.length === 1 ? "it" : "them"} in small pieces. It has probably seen few such words.`,
+    unknown: (words: string[]) =>
+      `The model has no token for ${words.map((word) => `“${word}”`).join(", ")} and reads ${words.length === 1 ? "it" : "them"} in small pieces. It has probably seen few such words.`,
     context: (n: number, most: number) => `${n} of ${most} context tokens`,
     slid: (n: number) => `· the first ${n} are outside the context`,
   },
@@ -636,7 +636,7 @@ export const en = {
     masked: (score: string) => `This token is masked: −∞ replaces the score ${score}.`,
     of: (name: string, token: string) => `${name} of “${token}”`,
     between: (name: string, from: string, to: string) => `${name} from “${from}” to “${to}”`,
-    after: (name: string, word: string, token: string) => `${name} of “${word}” after “${token}”`,
+    after: (name: string, predicted: string, token: string) => `${name} of “${predicted}” after “${token}”`,
     following: (name: string, token: string) => `${name} after “${token}”`,
     headOutput: (head: string) => `${head} output`,
     sharedHead: (block: number, head: number) => `shared head ${block}.${head}`,

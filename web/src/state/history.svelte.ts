@@ -17,7 +17,7 @@ export function syncHistory(getPage: () => Page): void {
   let generated = false; // whether the last change to the text was generated
   $effect(() => {
     const page = getPage();
-    const { model, block, head, part, view, open, word, against, path, edits, stop } = page.location;
+    const { model, block, head, part, view, open, target, against, path, edits, stop } = page.location;
     const place = JSON.stringify([block, head, part, page.step]);
     const text = page.location.text ?? "";
     const values = JSON.stringify(edits);
@@ -26,7 +26,7 @@ export function syncHistory(getPage: () => Page): void {
       runName(model),
       view,
       open,
-      word,
+      target,
       against,
       path,
       edits.map(({ site }) => site),

@@ -53,7 +53,7 @@ export interface PageLocation {
   other: string; // the text to compare with
   otherModel: string; // the model to compare with; "" for the same model
   path: Hop[]; // hops through heads, back from the predicted token
-  word: number; // id of the next token to explain; -1 for the likeliest
+  target: number; // id of the next token to explain; -1 for the likeliest
   against: number; // id of the token whose logit is subtracted; -1 for none
   order: HeadOrder; // what the heads are sorted by
   only: boolean; // show only heads of the kind they are sorted by
@@ -99,7 +99,7 @@ export const START_LOCATION: PageLocation = {
   other: "",
   otherModel: "",
   path: [],
-  word: -1,
+  target: -1,
   against: -1,
   order: "block",
   only: false,
@@ -116,7 +116,7 @@ export const START_LOCATION: PageLocation = {
   filter: "",
 };
 
-const NUMBERS = ["block", "head", "step", "site", "row", "column", "word", "against"] as const;
+const NUMBERS = ["block", "head", "step", "site", "row", "column", "target", "against"] as const;
 const SWITCHES = ["only", "patched", "alone"] as const;
 const SAMPLING_LIMITS = { temperature: [0, 5], topK: [0, 100_000], topP: [0.01, 1], minP: [0, 1] } as const;
 
@@ -190,7 +190,7 @@ export function fromQuery(text: string): PageLocation {
     matrix: matrix === "map" || matrix === "numbers" ? matrix : START_LOCATION.matrix,
     row: integer("row"),
     column: integer("column"),
-    word: integer("word"),
+    target: integer("target"),
     against: integer("against"),
     path: parsePath(query.get("path")),
     open: parseCells(query.get("open") ?? ""),

@@ -203,7 +203,7 @@ export class Page extends Selection {
       const logits = matrices.peek(area) ?? (await this.api.read(input, [area]))[0]!;
       const probabilities = tokenProbabilities(logits.values, { ...this.location.sampling });
       const id = sampleToken(probabilities, Math.random());
-      return { id, text: trace.next.find((word) => word.id === id)?.text ?? "" };
+      return { id, text: trace.next.find((token) => token.id === id)?.text ?? "" };
     });
   }
 
@@ -290,14 +290,14 @@ export class Page extends Selection {
   }
 
   /** Id of the next token to explain. */
-  readonly word = $derived.by(() => {
-    const { word } = this.location;
-    if (word >= 0 && (this.offeredWords?.includes(word) ?? true)) return word;
+  readonly target = $derived.by(() => {
+    const { target } = this.location;
+    if (target >= 0 && (this.offeredTargets?.includes(target) ?? true)) return target;
     return this.shown?.trace.next[0]?.id ?? 0;
   });
   /** The next tokens that can be explained; null if all can. */
-  readonly offeredWords = $derived.by(() =>
-    this.offline === null || this.shown === null ? null : this.offline.nextWords(this.shown.input),
+  readonly offeredTargets = $derived.by(() =>
+    this.offline === null || this.shown === null ? null : this.offline.targets(this.shown.input),
   );
 
   #run(appended?: Appended): Promise<void> {

@@ -34,7 +34,7 @@ export class Vocabulary {
     const missing = ids.filter((id) => !this.#texts.has(id));
     for (let start = 0; start < missing.length; start += MAX_TOKENS) {
       const batch = missing.slice(start, start + MAX_TOKENS);
-      const texts = await this.api.words(this.model, batch);
+      const texts = await this.api.tokenTexts(this.model, batch);
       batch.forEach((id, i) => this.#texts.set(id, texts[i]!));
     }
   }

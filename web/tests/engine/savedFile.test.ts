@@ -79,7 +79,7 @@ test("reads the numbers of each text", async () => {
 });
 
 test("returns the logit lens with the probability of a saved token", async () => {
-  const lens = async (word: number) => (await (await post("/api/lens", { token: word })).json()) as unknown;
+  const lens = async (token: number) => (await (await post("/api/lens", { token })).json()) as unknown;
   expect(await lens(5)).toEqual({
     tokens: [
       [

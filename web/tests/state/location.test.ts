@@ -28,7 +28,7 @@ const LOCATION: PageLocation = {
   edits: [{ site: "block.0.head.1.output", value: 0 }],
   other: "Was?",
   otherModel: "my",
-  word: 7,
+  target: 7,
   against: 9,
   path: [
     { block: 12, head: 3, source: 4 },

@@ -28,7 +28,7 @@ export function describeCell(words: Messages, cell: DescribedCell): string {
 }
 
 function nameColumn(words: Messages, part: string, name: string): string {
-  if (isOverVocabulary(part)) return words.why.word(name);
+  if (isOverVocabulary(part)) return words.why.token(name);
   if (!/^\d+$/.test(name)) return name;
   return part.startsWith("hidden") ? words.pointed.neuron(name) : words.pointed.dimension(name);
 }

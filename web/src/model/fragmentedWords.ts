@@ -4,7 +4,7 @@ const MIN_TOKENS = 4; // a word of fewer tokens is not reported as split
 const MAX_CHARACTERS = 1.6; // per token, on average
 
 /** The words that the tokenizer takes apart almost letter by letter, each once. */
-export function splitWords(tokens: readonly string[]): string[] {
+export function fragmentedWords(tokens: readonly string[]): string[] {
   const words: string[][] = [];
   for (const token of tokens) {
     const continues = /^[\p{L}\p{M}]/u.test(token) && /[\p{L}\p{M}]$/u.test(words.at(-1)?.at(-1) ?? "");

@@ -1,0 +1,14 @@
+import { expect, test } from "vitest";
+import { fragmentedWords } from "../../src/model/fragmentedWords";
+
+test("finds the words that are read almost letter by letter", () => {
+  const dragon = [" ", "d", "r", "a", "g", "on"];
+  const tokens = ["The", ...dragon, " saw", " a", " d", "uck", ".", ...dragon];
+  expect(fragmentedWords(tokens)).toEqual(["dragon"]);
+  expect(fragmentedWords(["The", " chick", "en", " didn", "'", "t"])).toEqual([]);
+  expect(fragmentedWords([])).toEqual([]);
+});
+
+test("does not join words and punctuation", () => {
+  expect(fragmentedWords(["a", ".", "b", ".", "c", ".", "d"])).toEqual([]);
+});
