@@ -1,8 +1,16 @@
 /** The products in plain JavaScript: for browsers without WebAssembly SIMD, and to test the faster kernels. */
 
 import { Matrix } from "../../model/matrix";
-import { decodeFloat16 } from "./float16";
-import { byteLength, checkProduct, type Kernels, type NumberType, transpose, type Weight } from "./kernels";
+import { decodeNumbers } from "./decode";
+import {
+  BYTES_PER_NUMBER,
+  byteLength,
+  checkProduct,
+  type Kernels,
+  type NumberType,
+  transpose,
+  type Weight,
+} from "./kernels";
 
 export class ReferenceKernels implements Kernels {
   allocate(rows: number, columns: number, type: NumberType): ReferenceWeight {
@@ -13,7 +21,7 @@ export class ReferenceKernels implements Kernels {
     checkProduct(x, W.columns);
     const values = new Float32Array(x.rows * W.rows);
     for (let j = 0; j < W.rows; j++) {
-      const w = (W as ReferenceWeight).view(j);
+      const w = W.row(j);
       for (let i = 0; i < x.rows; i++) {
         const product = dot(x.values, i * x.columns, w, 0, x.columns);
         values[i * W.rows + j] = product + (bias ? bias[j]! : 0);
@@ -46,18 +54,9 @@ class ReferenceWeight implements Weight {
     this.#bytes = new Uint8Array(byteLength(this));
   }
 
-  /** A row's numbers, which the caller must not change. */
-  view(i: number): Float32Array {
-    const { buffer } = this.#bytes;
-    const [start, count] = [i * this.columns, this.columns];
-    if (this.type === "float32") return new Float32Array(buffer, 4 * start, count);
-    if (this.type === "float16") return decodeFloat16(new Uint16Array(buffer, 2 * start, count));
-    const scale = this.scales[i]!;
-    return Float32Array.from(new Int8Array(buffer, start, count), (code) => code * scale);
-  }
-
   row(i: number): Float32Array {
-    return this.view(i).slice();
+    const address = i * this.columns * BYTES_PER_NUMBER[this.type];
+    return decodeNumbers(this.type, this.#bytes.buffer, address, this.columns, this.scales[i]!);
   }
 
   write(start: number, bytes: Uint8Array): void {
