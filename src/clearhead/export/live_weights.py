@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -65,7 +66,7 @@ def _write_weights(network: Transformer, folder: Path, numbers: Numbers) -> list
     paths = []
     for piece in pieces:
         path = folder / index["pieces"][-1]["file"]
-        write_whole(path, lambda temporary, piece=piece: _write_bytes(temporary, piece))
+        write_whole(path, partial(_write_bytes, piece))
         paths.append(path)
     write_json(folder / WEIGHTS_FILE, index)
     for path in folder.iterdir():  # pieces of an earlier publication
@@ -74,7 +75,7 @@ def _write_weights(network: Transformer, folder: Path, numbers: Numbers) -> list
     return [*dict.fromkeys(paths), folder / WEIGHTS_FILE]
 
 
-def _write_bytes(path: Path, content: bytes) -> None:
+def _write_bytes(content: bytes, path: Path) -> None:
     path.write_bytes(content)
 
 
