@@ -1,0 +1,4 @@
+import { WasmKernels } from "../../../src/engine/kernels/wasm";
+import { testProducts } from "./products";
+
+testProducts("WebAssembly", async () => (await WasmKernels.create())!);
