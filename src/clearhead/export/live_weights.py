@@ -8,20 +8,16 @@ so that a browser's cache never mixes two publications.
 from __future__ import annotations
 
 import hashlib
-import re
+import json
 from collections.abc import Iterable, Iterator
-from functools import partial
-from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
 from clearhead.errors import UserError
-from clearhead.files import disk_errors, write_json, write_whole
 from clearhead.formats.network import own_tensors
 from clearhead.language_model import LanguageModel
-from clearhead.model.config import check_kind
 from clearhead.model.transformer import Transformer
 from clearhead.runtime.quantization import need_exact
 
@@ -33,22 +29,25 @@ PIECE_SIZE = 8_000_000  # bytes; browsers and hosts cache files of this size
 MOST_FLOAT16, MOST_INT8 = 65504, 127
 
 
-def write_live_model(model: LanguageModel, folder: Path, numbers: Numbers = "float32") -> list[Path]:
-    """Write a model that the page can run, and return the files: config, tokenizer and weights.
+def live_files(model: LanguageModel, numbers: Numbers = "float32") -> Iterator[tuple[str, bytes]]:
+    """Yield the files of a model that the page can run, by name: config, tokenizer, weights and their index.
 
     `numbers` is the type of the matrices: float32, float16, or int8 with one scale per row. Norms, biases
-    and positions stay float32. The index of the weights is written last.
+    and positions stay float32.
     """
     network = model.transformer("publishing a live model")
-    check_kind("numbers", numbers, get_args(Numbers))
     need_exact(network, "publishing a live model")
-    with disk_errors(folder, "the model was not published"):
-        folder.mkdir(parents=True, exist_ok=True)
-        write_json(folder / CONFIG_FILE, network.config.to_json())
-        model.tokenizer.save(folder, model_max_length=network.config.n_context)
-        tokenizer = [folder / "tokenizer.json", folder / "tokenizer_config.json"]
-        weights = _write_weights(network, folder, numbers)
-    return [folder / CONFIG_FILE, *tokenizer, *weights]
+    yield CONFIG_FILE, _json(network.config.to_json())
+    yield "tokenizer.json", model.tokenizer.to_json().encode()
+    yield "tokenizer_config.json", _json(model.tokenizer.config)
+    index, pieces = encode_weights(network, numbers)
+    for piece in pieces:
+        yield index["pieces"][-1]["file"], piece
+    yield WEIGHTS_FILE, _json(index)
+
+
+def _json(content: object) -> bytes:
+    return json.dumps(content, ensure_ascii=False).encode()
 
 
 def encode_weights(network: Transformer, numbers: Numbers) -> tuple[dict[str, Any], Iterator[bytes]]:
@@ -59,24 +58,6 @@ def encode_weights(network: Transformer, numbers: Numbers) -> tuple[dict[str, An
 
 def piece_file(sha256: str) -> str:
     return f"weights-{sha256[:16]}.bin"
-
-
-def _write_weights(network: Transformer, folder: Path, numbers: Numbers) -> list[Path]:
-    index, pieces = encode_weights(network, numbers)
-    paths = []
-    for piece in pieces:
-        path = folder / index["pieces"][-1]["file"]
-        write_whole(path, partial(_write_bytes, piece))
-        paths.append(path)
-    write_json(folder / WEIGHTS_FILE, index)
-    for path in folder.iterdir():  # pieces of an earlier publication
-        if re.fullmatch(r"weights-[0-9a-f]{16}\.bin", path.name) and path not in paths:
-            path.unlink()
-    return [*dict.fromkeys(paths), folder / WEIGHTS_FILE]
-
-
-def _write_bytes(content: bytes, path: Path) -> None:
-    path.write_bytes(content)
 
 
 def _encode_pieces(tensors: dict[str, Tensor], numbers: Numbers, index: dict[str, Any]) -> Iterator[bytes]:

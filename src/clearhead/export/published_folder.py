@@ -16,7 +16,7 @@ from clearhead.export.precompute import Exchange, ResponseRecorder
 from clearhead.export.saved_page import pack
 from clearhead.export.saved_trace import Float32Array, as_array, save_trace, stored_weights
 from clearhead.export.saved_views import REQUEST_TABS, SavedViews
-from clearhead.export.site import check_folder, page_files, write_site
+from clearhead.export.site import INDEX_FILE, check_folder, page_files, write_site
 from clearhead.export.site_labs import LAB_FILE, run_labs
 from clearhead.inspect.comparison import align
 from clearhead.inspect.indexing import check_index
@@ -91,7 +91,7 @@ def publish(
         "heads": _request(client, "/api/heads", model.name),
         "labs": labs,
     }
-    return write_site(folder, files.items(), index)
+    return write_site(folder, files.items(), INDEX_FILE, index)
 
 
 def _inspect(model: LanguageModel, texts: Sequence[str]) -> list[Trace]:
