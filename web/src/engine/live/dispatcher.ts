@@ -1,6 +1,7 @@
 /** The worker's side of the connection: starts requests one after the other, in the order they came. */
 
 import { ApiError } from "../client";
+import { UserError } from "../userError";
 import type { AbortMessage, RequestMessage, ResponseMessage } from "./messages";
 
 /** Computes the answer to a request, given its body: a Response, or a value to send as JSON. */
@@ -70,6 +71,8 @@ export class Dispatcher {
 /** An error in the form in which the server reports one. */
 function toErrorResponse(reason: unknown): Response {
   const message = reason instanceof Error ? reason.message : String(reason);
+  if (reason instanceof UserError)
+    return Response.json({ error: { message, code: reason.code, values: reason.values } }, { status: 400 });
   const { status = 500, code = "", values = {} } = reason instanceof ApiError ? reason : {};
   return Response.json({ error: { message, code, values } }, { status: status >= 400 ? status : 500 });
 }

@@ -1,9 +1,9 @@
 /** Entry point of the worker in which the engine runs. */
 
-import { Dispatcher } from "./dispatcher";
 import { openFiles } from "../weights/files";
+import { Dispatcher } from "./dispatcher";
+import { liveRoutes } from "./liveRoutes";
 import type { FromWorker, ToWorker } from "./messages";
-import { LiveModels } from "./models";
 
 /** The part of a worker's global scope that is used here. */
 interface WorkerScope {
@@ -16,7 +16,7 @@ let dispatcher: Dispatcher | null = null;
 
 scope.onmessage = ({ data }) => {
   if ("start" in data) {
-    const models = new LiveModels(openFiles(data.start), (progress) => scope.postMessage(progress, []));
-    dispatcher = new Dispatcher(models.routes, (response) => scope.postMessage(response, [response.body]));
+    const routes = liveRoutes(openFiles(data.start), (progress) => scope.postMessage(progress, []));
+    dispatcher = new Dispatcher(routes, (response) => scope.postMessage(response, [response.body]));
   } else dispatcher?.receive(data);
 };

@@ -6,18 +6,32 @@ import { openFiles } from "../../../src/engine/weights/files";
 
 const toBytes = (value: unknown) => new TextEncoder().encode(JSON.stringify(value));
 
+/** A model without blocks: an embedding of three tokens, and a norm. */
 function publish() {
-  const numbers = new Uint8Array(Float32Array.from({ length: 6 }, (_, i) => i).buffer);
+  const numbers = new Uint8Array(Float32Array.of(0, 1, 2, 3, 4, 5, 1, 1).buffer);
   const sha256 = createHash("sha256").update(numbers).digest("hex");
-  const tensors = [{ name: "embedding.weight", shape: [3, 2], type: "float32", start: 0 }];
-  const pieces = [{ file: "weights-0.bin", bytes: 24, sha256 }];
+  const tensors = [
+    { name: "embedding.weight", shape: [3, 2], type: "float32", start: 0 },
+    { name: "final_norm.gain", shape: [2], type: "float32", start: 24 },
+  ];
+  const pieces = [{ file: "weights-0.bin", bytes: 32, sha256 }];
   const details = { name: "</script>", path: "my" };
+  const config = { n_vocab: 3, n_context: 8, n_block: 0, d_model: 2, norm: "rms", norm_epsilon: 1e-6 };
+  const vocab = { a: 0, b: 1, end: 2 };
   return {
-    "live.json": toBytes({ models: [{ details, folder: "models/0" }] }),
-    "models/0/config.json": toBytes({ n_vocab: 3 }),
-    "models/0/tokenizer.json": toBytes({ model: {} }),
-    "models/0/weights.json": toBytes({ format: 1, numbers: "float32", bytes: 24, tensors, pieces }),
-    "models/0/weights-0.bin": numbers,
+    "live.json": toBytes({
+      models: [{ details, folder: "model-0", answers: { "/api/opening": { text: "a" } } }],
+      labs: true,
+    }),
+    "labs.json": toBytes({ labs: [{ name: "scale" }], results: [{ lab: "scale", title: "Scale" }] }),
+    "model-0/config.json": toBytes({ ...config, position: "none", embedding_scale: 1, local_blocks: [] }),
+    "model-0/tokenizer.json": toBytes({
+      model: { type: "WordLevel", vocab, unk_token: "a" },
+      pre_tokenizer: { type: "WhitespaceSplit" },
+    }),
+    "model-0/tokenizer_config.json": toBytes({ eos_token: "end" }),
+    "model-0/weights.json": toBytes({ format: 1, numbers: "float32", bytes: 32, tensors, pieces }),
+    "model-0/weights-0.bin": numbers,
   } as Record<string, Uint8Array<ArrayBuffer>>;
 }
 
@@ -52,12 +66,19 @@ test("opens a model once, with progress, in WebAssembly", async () => {
   const both = await Promise.all([call("/api/open", request), call("/api/open", request)]);
   expect(both).toEqual([both[0], both[0]]);
   expect(both[0]).toMatchObject({ name: "</script>" });
-  expect(asked.length).toBe(5);
-  expect(progress).toEqual([{ model: "</script>", done: 24, total: 24 }]);
-  const { config, weights, kernels } = await models.open("</script>");
-  expect(config.n_vocab).toBe(3);
-  expect(weights.matrix("embedding.weight").row(2)).toEqual(new Float32Array([4, 5]));
-  expect(kernels).toBeInstanceOf(WasmKernels);
+  expect(asked.length).toBe(6);
+  expect(progress).toEqual([{ model: "</script>", done: 32, total: 32 }]);
+  const { network, tokenizer } = await models.open("</script>");
+  expect(models.find("</script>")?.network).toBe(network);
+  expect(network.config.n_vocab).toBe(3);
+  expect(network.unembedding.kernels).toBeInstanceOf(WasmKernels);
+  expect(tokenizer.encode("b a")).toEqual([1, 0]);
+});
+
+test("answers what was recorded without loading the model", async () => {
+  const { call, asked } = open(publish());
+  expect(await call("/api/opening", { model: "</script>" })).toEqual({ text: "a" });
+  expect(asked).toEqual(["live.json"]);
 });
 
 test("refuses a model that was not published", async () => {
@@ -71,14 +92,14 @@ test("names a missing or damaged file, and tries again on the next request", asy
   const files = publish();
   const { call } = open(files);
   const request = { model: "</script>" };
-  const config = files["models/0/config.json"]!;
-  delete files["models/0/config.json"];
+  const config = files["model-0/config.json"]!;
+  delete files["model-0/config.json"];
   await expect(call("/api/open", request)).rejects.toThrow("config.json could not be loaded (it is not in");
-  files["models/0/config.json"] = config.slice(0, -2);
+  files["model-0/config.json"] = config.slice(0, -2);
   await expect(call("/api/open", request)).rejects.toThrow("config.json is damaged: it is not valid JSON");
-  files["models/0/config.json"] = config;
-  files["models/0/weights-0.bin"]![3]! ^= 255;
+  files["model-0/config.json"] = config;
+  files["model-0/weights-0.bin"]![3]! ^= 255;
   await expect(call("/api/open", request)).rejects.toThrow("weights-0.bin is damaged: its SHA-256");
-  files["models/0/weights-0.bin"]![3]! ^= 255;
+  files["model-0/weights-0.bin"]![3]! ^= 255;
   expect(await call("/api/open", request)).toMatchObject({ name: "</script>" });
 });
