@@ -12,6 +12,9 @@ import type { ProgressMessage } from "./messages";
 
 export const LIVE_FILE = "live.json";
 
+// Answered from `answers.json`: they depend on the model alone, and were computed when it was published.
+const RECORDED = ["/api/heads", "/api/examples", "/api/opening"];
+
 /** The contents of `live.json`. */
 export interface LiveIndex {
   models: { details: Model; folder: string }[];
@@ -28,38 +31,33 @@ export interface LoadedModel {
 
 export class LiveModels {
   readonly #loading = new Map<string, Promise<LoadedModel>>(); // kept when loaded
-  #index: Promise<LiveIndex> | null = null;
+  readonly #answers = new Map<string, Promise<Record<string, unknown>>>();
+  readonly #index = new Map<string, Promise<LiveIndex>>();
 
   constructor(
     readonly readFile: ReadFile,
     readonly onprogress: (progress: ProgressMessage) => void,
   ) {}
 
-  /** The routes that list and open models. */
+  /** The routes that list and open models, and those with recorded answers. */
   readonly routes: Routes = {
     "/api/models": async () => {
       const { models } = await this.#readIndex();
       return { models: models.map(({ details }) => details), can_be_pulled: [] };
     },
-    "/api/open": async (request) => (await this.open((request as { model: string }).model)).details,
+    "/api/open": async (request) => (await this.open(nameIn(request))).details,
+    ...Object.fromEntries(
+      RECORDED.map((path) => [path, async (request) => (await this.#readAnswers(nameIn(request)))[path]]),
+    ),
   };
 
   /** Loads a model once; one that failed to load is loaded again on the next request. */
   open(name: string): Promise<LoadedModel> {
-    let model = this.#loading.get(name);
-    if (model === undefined) {
-      model = this.#load(name);
-      model.catch(() => this.#loading.delete(name));
-      this.#loading.set(name, model);
-    }
-    return model;
+    return remember(this.#loading, name, () => this.#load(name));
   }
 
   async #load(name: string): Promise<LoadedModel> {
-    const { models } = await this.#readIndex();
-    const found = models.find(({ details }) => details.name === name);
-    if (!found) throw new ApiError(404, `there is no model ${name} here`, "model_not_found", { name });
-    const readFile = inFolder(this.readFile, found.folder);
+    const { details, readFile } = await this.#find(name);
     const [config, tokenizer, index, kernels] = await Promise.all([
       readJson<Config>(readFile, "config.json"),
       readJson(readFile, "tokenizer.json"),
@@ -68,18 +66,42 @@ export class LiveModels {
     ]);
     const onprogress = (done: number, total: number) => this.onprogress({ model: name, done, total });
     const weights = await Weights.load(index, kernels, readFile, onprogress);
-    return { details: found.details, config, tokenizer, weights, kernels };
+    return { details, config, tokenizer, weights, kernels };
+  }
+
+  #readAnswers(name: string): Promise<Record<string, unknown>> {
+    return remember(this.#answers, name, async () =>
+      readJson<Record<string, unknown>>((await this.#find(name)).readFile, "answers.json"),
+    );
+  }
+
+  async #find(name: string): Promise<{ details: Model; readFile: ReadFile }> {
+    const { models } = await this.#readIndex();
+    const found = models.find(({ details }) => details.name === name);
+    if (!found) throw new ApiError(404, `there is no model ${name} here`, "model_not_found", { name });
+    return { details: found.details, readFile: inFolder(this.readFile, found.folder) };
   }
 
   #readIndex(): Promise<LiveIndex> {
-    if (this.#index === null) {
-      this.#index = readJson<LiveIndex>(this.readFile, LIVE_FILE);
-      this.#index.catch(() => (this.#index = null));
-    }
-    return this.#index;
+    return remember(this.#index, LIVE_FILE, () => readJson<LiveIndex>(this.readFile, LIVE_FILE));
   }
 }
 
 async function createKernels(): Promise<Kernels> {
   return (await WasmKernels.create()) ?? new ReferenceKernels();
+}
+
+function nameIn(request: unknown): string {
+  return (request as { model: string }).model;
+}
+
+/** What was made under a name, or is being made; forgotten if that fails. */
+function remember<T>(made: Map<string, Promise<T>>, name: string, make: () => Promise<T>): Promise<T> {
+  let found = made.get(name);
+  if (found === undefined) {
+    found = make();
+    found.catch(() => made.delete(name));
+    made.set(name, found);
+  }
+  return found;
 }

@@ -18,6 +18,10 @@ function publish() {
     "models/0/tokenizer.json": toBytes({ model: {} }),
     "models/0/weights.json": toBytes({ format: 1, numbers: "float32", bytes: 24, tensors, pieces }),
     "models/0/weights-0.bin": numbers,
+    "models/0/answers.json": toBytes({
+      "/api/heads": { kinds: {}, chance: {} },
+      "/api/opening": { text: "A" },
+    }),
   } as Record<string, Uint8Array<ArrayBuffer>>;
 }
 
@@ -58,6 +62,13 @@ test("opens a model once, with progress, in WebAssembly", async () => {
   expect(config.n_vocab).toBe(3);
   expect(weights.matrix("embedding.weight").row(2)).toEqual(new Float32Array([4, 5]));
   expect(kernels).toBeInstanceOf(WasmKernels);
+});
+
+test("answers what was computed when the model was published, without its weights", async () => {
+  const { call, asked } = open(publish());
+  expect(await call("/api/heads", { model: "</script>" })).toEqual({ kinds: {}, chance: {} });
+  expect(await call("/api/opening", { model: "</script>" })).toEqual({ text: "A" });
+  expect(asked).toEqual(["live.json", "models/0/answers.json"]);
 });
 
 test("refuses a model that was not published", async () => {
