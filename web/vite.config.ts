@@ -3,21 +3,21 @@ import { defineConfig } from "vite";
 import { katexFonts } from "./katexFonts.ts";
 import { licenses } from "./licenses.ts";
 
-// Bundles for notebooks and saved files are single scripts. The widget injects its own styles.
-const BUNDLES = ["widget", "saved"];
+// Bundles for notebooks, saved files and published pages are single scripts. The widget injects its own styles.
+const BUNDLES = ["widget", "saved", "serviceWorker"];
 
 // The output is part of the Python package.
 export default defineConfig(({ mode }) => ({
   plugins: [
     katexFonts(),
     svelte({ compilerOptions: { css: mode === "widget" ? "injected" : "external" } }),
-    licenses("licenses.md"),
+    mode !== "serviceWorker" && licenses("licenses.md"),
   ],
   base: "./",
   publicDir: BUNDLES.includes(mode) ? false : "public",
   build: {
     outDir: BUNDLES.includes(mode) ? "../src/clearhead/page/bundles" : "../src/clearhead/page/site",
-    emptyOutDir: mode !== "saved", // the saved bundle is built after the widget
+    emptyOutDir: mode === "widget" || !BUNDLES.includes(mode), // the widget is the first bundle
     assetsInlineLimit: 0, // the content security policy forbids inline data
     modulePreload: { polyfill: false },
     chunkSizeWarningLimit: 1200, // KB: the page is one script, read from this computer
