@@ -4,7 +4,7 @@ import { katexFonts } from "./katexFonts.ts";
 import { licenses } from "./licenses.ts";
 
 // Bundles for notebooks, saved files and live pages are single scripts. The widget injects its own styles.
-const BUNDLES = ["widget", "saved", "offline"];
+const BUNDLES = ["widget", "saved", "serviceWorker"];
 
 // The output is part of the Python package.
 export default defineConfig(({ mode }) => ({

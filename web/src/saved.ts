@@ -6,6 +6,7 @@ import { mount } from "svelte";
 import type { Theme } from "./drawing/colors";
 import { ApiClient } from "./engine/client";
 import { PublishedFolder } from "./engine/publishedFolder";
+import { enableOffline } from "./engine/live/offline";
 import { LIVE_FILE, type LiveIndex } from "./engine/live/models";
 import { SavedFile } from "./engine/savedFile";
 import { type FileSource, openFiles, readJson } from "./engine/weights/files";
@@ -55,7 +56,7 @@ async function showFolder(): Promise<void> {
 async function showLive(): Promise<void> {
   const embedded = embeddedFiles();
   const isFolder = Object.keys(embedded).length === 0;
-  if (isFolder) await keepOffline();
+  if (isFolder) await enableOffline("serviceWorker.js");
   const source: FileSource = isFolder ? { address: document.baseURI } : { files: embedded };
   const { labs } = await readJson<LiveIndex>(openFiles(source), LIVE_FILE);
   target.replaceChildren();
@@ -71,20 +72,4 @@ function embeddedFiles(): Record<string, Uint8Array<ArrayBuffer>> {
       return [script.dataset.file!, bytes];
     }),
   );
-}
-
-const OFFLINE_DELAY = 10_000; // milliseconds that the page waits for its service worker
-
-/** Lets a service worker keep the files that are loaded from now on. Browsers allow it on HTTPS and on this computer. */
-async function keepOffline(): Promise<void> {
-  const { serviceWorker } = navigator as Partial<Navigator>;
-  if (!serviceWorker || serviceWorker.controller) return;
-  const controlled = new Promise((resolve) => serviceWorker.addEventListener("controllerchange", resolve));
-  const delay = new Promise((resolve) => setTimeout(resolve, OFFLINE_DELAY));
-  try {
-    await serviceWorker.register(new URL("offline.js", document.baseURI));
-    await Promise.race([controlled, delay]);
-  } catch {
-    // The page works without it, but only while its host can be reached.
-  }
 }

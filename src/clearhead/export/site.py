@@ -20,7 +20,7 @@ from clearhead.page.assets import SITE, read_bundle
 
 INDEX_FILE, LIVE_INDEX = "publication.json", "live.json"  # of recorded texts, and of models
 GENERATED = re.compile(
-    r"(text-\d+|model)\.bin|(publication|live|labs)\.json|offline\.js"
+    r"(text-\d+|model)\.bin|(publication|live|labs)\.json|serviceWorker\.js"
     r"|model-\d+/(weights-[0-9a-f]{16}\.bin|(config|tokenizer|tokenizer_config|weights)\.json)"
 )
 
@@ -28,7 +28,7 @@ GENERATED = re.compile(
 def page_files(live: bool = False) -> dict[str, bytes]:
     """Return the page itself, by file name."""
     bundles = {"page.js": "saved.js", "page.css": "saved.css", "licenses.md": "licenses.md"}
-    bundles |= {"offline.js": "offline.js"} if live else {}
+    bundles |= {"serviceWorker.js": "serviceWorker.js"} if live else {}
     files = {name: read_bundle(bundle).encode() for name, bundle in bundles.items()}
     # The policy allows requests to the page's own host only. The engine is WebAssembly in a worker.
     policy = POLICY.format("'self' 'wasm-unsafe-eval'; worker-src 'self' blob:" if live else "'self'")

@@ -24,5 +24,5 @@ def has_site(folder: Path = SITE) -> bool:
 def has_bundles(folder: Path = BUNDLES) -> bool:
     return all(
         (folder / name).is_file()
-        for name in ("widget.js", "saved.js", "saved.css", "offline.js", "licenses.md")
+        for name in ("widget.js", "saved.js", "saved.css", "serviceWorker.js", "licenses.md")
     )

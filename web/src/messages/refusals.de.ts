@@ -30,6 +30,8 @@ export const REFUSALS: Messages["refusals"] = {
   weights_damaged: ({ file }) =>
     `${file} ist beschädigt oder unvollständig. Lade die Seite neu oder veröffentliche sie noch einmal.`,
   engine_stopped: ({ reason }) => `Die Berechnung im Browser wurde beendet (${reason}). Lade die Seite neu.`,
+  no_memory: ({ megabytes }) =>
+    `Dieses Modell braucht ${n(megabytes)} MB Speicher, mehr als dieser Browser erlaubt. Wähle ein kleineres.`,
   needs_python: () => "Dafür muss Clearhead auf einem Computer installiert sein: pip install clearhead",
   no_heads: ({ name, kind }) => `${name} ist ein Modell der Art ${kind} und hat keine Aufmerksamkeitsköpfe.`,
   model_missing: () => "Dieses Experiment untersucht ein Modell: Wähle eines aus.",

@@ -1,5 +1,6 @@
 /** A model's weights: loads the pieces that `clearhead publish` wrote, checks them, and fills the matrices. */
 
+import { ApiError } from "../client";
 import { byteLength, type Kernels, type NumberType, type Weight } from "../kernels/kernels";
 import { damaged, notLoaded, type ReadFile } from "./files";
 import { sha256 } from "./sha256";
@@ -55,7 +56,7 @@ export class Weights {
     onprogress: OnProgress = () => undefined,
   ): Promise<Weights> {
     checkIndex(index);
-    const weights = new Weights(index, kernels);
+    const weights = Weights.#reserve(index, kernels);
     const arrived = index.pieces.map(() => 0);
     const read = (i: number) => {
       const piece = readFile(index.pieces[i]!.file, (done) => {
@@ -76,6 +77,17 @@ export class Weights {
       start += bytes.length;
     }
     return weights;
+  }
+
+  static #reserve(index: WeightIndex, kernels: Kernels): Weights {
+    try {
+      return new Weights(index, kernels);
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error; // as the browser reports a lack of memory
+      const megabytes = Math.ceil(index.bytes / 1e6);
+      const message = `this model needs ${megabytes} MB of memory, more than this browser allows: choose a smaller one`;
+      throw new ApiError(507, message, "no_memory", { megabytes });
+    }
   }
 
   has(name: string): boolean {

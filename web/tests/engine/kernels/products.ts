@@ -99,6 +99,13 @@ export function testProducts(name: string, create: () => Promise<Kernels>): void
       expect(decoded[0x7c01]).toBeNaN();
       for (let i = 1; i < 0x7c00; i++)
         if (!(decoded[i]! > decoded[i - 1]!)) expect.fail(`not ordered at ${i}`);
+
+      const column = kernels.allocate(2 ** 16, 1, "float16");
+      writeInParts(column, new Uint8Array(halves.buffer));
+      const { values } = kernels.matmul(new Matrix(Float32Array.of(1), 1, 1), column);
+      values.forEach((value, i) => {
+        if (value !== decoded[i] && !(isNaN(value) && isNaN(decoded[i]!))) expect.fail(`${value} at ${i}`);
+      });
     });
 
     test.each<[NumberType, number, number, number]>([

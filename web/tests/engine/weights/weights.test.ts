@@ -108,3 +108,13 @@ test.each([
   const loading = Weights.load({ ...index, ...change }, new ReferenceKernels(), read);
   await expect(loading).rejects.toThrow(`weights.json is damaged: ${message}`);
 });
+
+test("says how much memory a model needs if there is not enough", async () => {
+  const { index, read } = publish(64);
+  const kernels = new ReferenceKernels();
+  kernels.allocate = () => {
+    throw new RangeError("WebAssembly.Memory.grow(): Unable to grow instance memory");
+  };
+  const loading = Weights.load(index, kernels, read);
+  await expect(loading).rejects.toMatchObject({ code: "no_memory", values: { megabytes: 1 } });
+});
