@@ -3,8 +3,8 @@ import { defineConfig } from "vite";
 import { katexFonts } from "./katexFonts.ts";
 import { licenses } from "./licenses.ts";
 
-// Bundles for notebooks and saved files are single scripts. The widget injects its own styles.
-const BUNDLES = ["widget", "saved"];
+// Bundles for notebooks, saved files and live pages are single scripts. The widget injects its own styles.
+const BUNDLES = ["widget", "saved", "serviceWorker"];
 
 // The output is part of the Python package.
 export default defineConfig(({ mode }) => ({
@@ -17,7 +17,7 @@ export default defineConfig(({ mode }) => ({
   publicDir: BUNDLES.includes(mode) ? false : "public",
   build: {
     outDir: BUNDLES.includes(mode) ? "../src/clearhead/page/bundles" : "../src/clearhead/page/site",
-    emptyOutDir: mode !== "saved", // the saved bundle is built after the widget
+    emptyOutDir: mode === "widget" || !BUNDLES.includes(mode), // the widget is built before the other bundles
     assetsInlineLimit: 0, // the content security policy forbids inline data
     modulePreload: { polyfill: false },
     chunkSizeWarningLimit: 1200, // KB: the page is one script, read from this computer

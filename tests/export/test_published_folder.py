@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from clearhead.errors import UserError
-from clearhead.export import published_folder
-from clearhead.export.published_folder import INDEX_FILE, publish
+from clearhead.export import published_folder, site_labs
+from clearhead.export.published_folder import publish
 from clearhead.export.saved_page import pack
+from clearhead.export.site import INDEX_FILE
 from clearhead.labs.catalog import LABS
 from clearhead.labs.catalog import lab as run_lab
 from clearhead.labs.opening import find_head
@@ -47,7 +48,7 @@ def host(model, tmp_path_factory):
     """Serve a published folder as any static web host does."""
     root = tmp_path_factory.mktemp("host")
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(published_folder, "PUBLISHED_LABS", ("attention", "scale"))
+        patched.setattr(site_labs, "PUBLISHED_LABS", ("attention", "scale"))
         publish(model, root / PATH.strip("/"), TEXTS)
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=root))
     thread = threading.Thread(target=server.serve_forever, daemon=True)
@@ -346,7 +347,7 @@ def test_every_lab_is_published_with_the_model_it_inspects(model, tmp_path, monk
         "neighbors": {"stories": 500, "epochs": 1},
         "stream": {"steps": 20},
     }
-    monkeypatch.setattr(published_folder, "lab", lambda name: run_lab(name, **quick.get(name, {})))
+    monkeypatch.setattr(site_labs, "lab", lambda name: run_lab(name, **quick.get(name, {})))
     told = []
     publish(model, tmp_path / "x", TEXTS[:1], heads=[(0, 0)], log=told.append)
     saved = json.loads((tmp_path / "x" / "labs.json").read_text())
@@ -368,7 +369,7 @@ def test_every_lab_is_published_with_the_model_it_inspects(model, tmp_path, monk
     ("name", "module", "package"), [("neighbors", "numba", "numba"), ("pronoun", "sklearn", "scikit-learn")]
 )
 def test_labs_that_need_a_missing_package_are_skipped(model, tmp_path, monkeypatch, name, module, package):
-    monkeypatch.setattr(published_folder, "PUBLISHED_LABS", ("attention", name))
+    monkeypatch.setattr(site_labs, "PUBLISHED_LABS", ("attention", name))
     monkeypatch.setitem(sys.modules, module, None)
     told = []
     publish(model, tmp_path / "x", TEXTS[:1], heads=[(0, 0)], log=told.append)

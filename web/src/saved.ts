@@ -1,24 +1,30 @@
-/** Entry point without a server: a saved file, which holds one text, or a published folder, which holds several. */
+/** Entry point without a server: a saved file, which holds one text; a published folder, which holds several; or a live
+ * page, which holds models. */
 
 import "katex/dist/katex.css";
 import { mount } from "svelte";
 import type { Theme } from "./drawing/colors";
 import { ApiClient } from "./engine/client";
 import { PublishedFolder } from "./engine/publishedFolder";
+import { enableOffline } from "./engine/live/offline";
+import { LIVE_FILE, type LiveIndex } from "./engine/live/models";
 import { SavedFile } from "./engine/savedFile";
+import { type FileSource, openFiles, readJson } from "./engine/weights/files";
 import { loadFonts } from "./fonts";
 import { Page } from "./state/page.svelte";
 import { handleShortcut } from "./state/shortcuts";
 import { systemTheme } from "./state/theme";
 import "./style.css";
 import EmbeddedExplorer from "./views/EmbeddedExplorer.svelte";
+import LivePage from "./views/LivePage.svelte";
 import PublishedPage from "./views/PublishedPage.svelte";
 
 const target = document.getElementById("page")!;
 const recording = document.getElementById("recording")?.textContent.trim();
 
 await loadFonts();
-if (recording === undefined) await showFolder();
+if (target.dataset.live !== undefined) await showLive();
+else if (recording === undefined) await showFolder();
 else await showFile(recording);
 
 async function showFile(recording: string): Promise<void> {
@@ -44,4 +50,26 @@ async function showFolder(): Promise<void> {
   if (!folder.texts.includes(page.location.text ?? "")) page.location.text = null;
   target.replaceChildren();
   mount(PublishedPage, { target, props: { page } });
+}
+
+/** Runs the models that are in this document, or else in its folder. */
+async function showLive(): Promise<void> {
+  const embedded = embeddedFiles();
+  const isFolder = Object.keys(embedded).length === 0;
+  if (isFolder) await enableOffline("serviceWorker.js");
+  const source: FileSource = isFolder ? { address: document.baseURI } : { files: embedded };
+  const { labs } = await readJson<LiveIndex>(openFiles(source), LIVE_FILE);
+  target.replaceChildren();
+  mount(LivePage, { target, props: { source, labs } });
+}
+
+function embeddedFiles(): Record<string, Uint8Array<ArrayBuffer>> {
+  const scripts = [...document.querySelectorAll<HTMLScriptElement>("script[data-file]")];
+  return Object.fromEntries(
+    scripts.map((script) => {
+      const bytes = Uint8Array.from(atob(script.textContent), (character) => character.charCodeAt(0));
+      script.remove(); // the text takes more memory than the bytes
+      return [script.dataset.file!, bytes];
+    }),
+  );
 }

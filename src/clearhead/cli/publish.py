@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
@@ -14,22 +12,31 @@ from clearhead.cli.console import err, out, print_json
 from clearhead.cli.options import DEVICE
 from clearhead.errors import UserError
 
-if TYPE_CHECKING:
-    from clearhead.language_model import LanguageModel
-
-DEMO = Path("runs/demo")
+BUILT_IN = "stories"
 
 
 def publish(
-    folder: Path = typer.Argument(..., metavar="OUT", help="The folder to create or replace."),
-    texts: list[str] = typer.Argument(
-        None, metavar="TEXT", help="Texts offered on the page. [default: six examples]"
-    ),
-    model: str = typer.Option(
+    target: Path = typer.Argument(..., metavar="OUT", help="The folder to create or replace."),
+    models: list[str] = typer.Argument(
         None,
         metavar="MODEL",
-        help="A model: a folder, a GGUF file, or the name of a pulled model. [default: runs/demo, which is "
-        "trained for a minute if it does not exist]",
+        help="A model: a folder, a GGUF file, or the name of a pulled or built-in model. [default: stories]",
+    ),
+    live: bool = typer.Option(
+        False,
+        "--live",
+        help="Publish the model itself, or several: each visitor's browser runs it on any text.",
+    ),
+    one_file: bool = typer.Option(
+        False, "--one-file", help="Write OUT as one HTML file in which the model is live."
+    ),
+    numbers: str = typer.Option(
+        "float32", metavar="TYPE", help="How a live page stores the weights: float32, float16 or int8."
+    ),
+    text: list[str] = typer.Option(
+        None,
+        metavar="TEXT",
+        help="A text that visitors can choose (may be repeated). [default: some examples]",
     ),
     head: list[str] = typer.Option(
         None,
@@ -44,35 +51,71 @@ def publish(
 ) -> None:
     """Publish a page that needs no installation.
 
-    Writes a folder of static files that any web host can serve.
+    Writes a folder of static files that any web host can serve. Visitors choose among texts that were run
+    beforehand, or, with --live, enter any text, and their browsers compute every number.
 
     \b
     For example:
       clearhead publish site
-      clearhead publish site "The king was old." "The queen was old." --model runs/my
+      clearhead publish site runs/my --text "The king was old." --text "The queen was old."
+      clearhead publish site --live runs/my smollm2 --numbers float16
+      clearhead publish mine.html --one-file runs/my
     """
-    from clearhead.export.published_folder import check_folder
+    from clearhead.export.live_page import check_numbers, publish_live, save_live_html
     from clearhead.export.published_folder import publish as write
+    from clearhead.export.site import check_folder
+    from clearhead.language_model import load
     from clearhead.page.assets import has_bundles
 
     if not has_bundles():
         raise UserError(
             "the page was not built with this installation: run `pip install .` with npm available"
         )
-    check_folder(folder)
+    checked = check_numbers(numbers)
     heads = [_parse_head(each) for each in head] if head else None
-    opened = _open(model, device)
+    names = models or [BUILT_IN]
+    _check_options(len(names), live or one_file, one_file, numbers, head)
+    if one_file:
+        save_live_html(load(names[0], device), target, checked, text or None)
+        _report_file(target, json)
+        return
+    check_folder(target)
+    opened = [load(name, device) for name in names]
     if labs:
         err.print("running the labs takes several minutes; --no-labs leaves them out")
-    written = write(opened, folder, texts or None, heads, labs, err.print)
+    if live:
+        written = publish_live(opened, target, checked, text or None, labs, err.print)
+    else:
+        written = write(opened[0], target, text or None, heads, labs, err.print)
     size = sum(path.stat().st_size for path in written)
     if json:
-        print_json({"path": str(folder), "files": [path.name for path in written], "bytes": size})
+        files = [path.relative_to(target).as_posix() for path in written]
+        print_json({"path": str(target), "files": files, "bytes": size})
     else:
-        out.print(f"{folder}: {len(written)} files, {size / 1e6:.1f} MB; any web host can serve them")
+        out.print(f"{target}: {len(written)} files, {size / 1e6:.1f} MB; any web host can serve them")
         out.print(
-            f"to view it locally: python -m http.server --bind 127.0.0.1 --directory {shlex.quote(str(folder))}"
+            f"to view it locally: python -m http.server --bind 127.0.0.1 --directory {shlex.quote(str(target))}"
         )
+
+
+def _report_file(path: Path, as_json: bool) -> None:
+    size = path.stat().st_size
+    if as_json:
+        print_json({"path": str(path), "bytes": size})
+    else:
+        out.print(f"{path}: {size / 1e6:.1f} MB; opens in any browser")
+
+
+def _check_options(count: int, live: bool, one_file: bool, numbers: str, head: list[str] | None) -> None:
+    """Raise UserError for options that do not go together."""
+    if not live and count > 1:
+        raise UserError("a page with several models: add --live")
+    if not live and numbers != "float32":
+        raise UserError(f"--numbers {numbers} applies to live pages: add --live or --one-file")
+    if live and head:
+        raise UserError("--head applies to recorded texts: a live page has every head")
+    if one_file and count > 1:
+        raise UserError("--one-file holds one model: publish a folder for several")
 
 
 def _parse_head(text: str) -> tuple[int, int]:
@@ -80,29 +123,3 @@ def _parse_head(text: str) -> tuple[int, int]:
     if found is None:
         raise UserError(f"--head {text}: expected a block and a head, such as 3.5")
     return int(found[1]), int(found[2])
-
-
-def _open(model: str | None, device: str) -> LanguageModel:
-    from clearhead.language_model import load
-
-    if model is not None:
-        return load(model, device)
-    if not (DEMO / "config.json").is_file():
-        _train(device)
-    return load(DEMO, device)
-
-
-def _train(device: str) -> None:
-    """Train the demo's model."""
-    from clearhead.cli.progress import TerminalObserver
-    from clearhead.cli.train import show_outcome
-    from clearhead.formats.folder import check_free
-    from clearhead.runs.demo import demo_request, demo_texts
-    from clearhead.runs.training import train_network
-
-    check_free(DEMO)
-    err.print(f"No model was named: training one on the built-in stories for a minute, in {DEMO}.\n")
-    request = demo_request(device=device)
-    outcome = train_network(DEMO, demo_texts, request, TerminalObserver(), command=sys.argv)
-    assert outcome is not None
-    show_outcome(outcome)

@@ -7,37 +7,29 @@ selected. `publication.json` is written last and marks the folder as a published
 from __future__ import annotations
 
 import json
-import os
-import re
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from clearhead.api.labs import LabDetails, LabResponse
 from clearhead.errors import UserError
 from clearhead.export.precompute import Exchange, ResponseRecorder
 from clearhead.export.saved_page import pack
 from clearhead.export.saved_trace import Float32Array, as_array, save_trace, stored_weights
 from clearhead.export.saved_views import REQUEST_TABS, SavedViews
-from clearhead.extras import EXTRAS, is_installed
-from clearhead.files import disk_errors, write_text, write_whole
+from clearhead.export.site import INDEX_FILE, check_folder, page_files, write_site
+from clearhead.export.site_labs import LAB_FILE, run_labs
 from clearhead.inspect.comparison import align
 from clearhead.inspect.indexing import check_index
 from clearhead.inspect.state_trace import need_heads
 from clearhead.inspect.trace import Trace
 from clearhead.inspect.weights import weight, weight_names
-from clearhead.labs.catalog import LABS, lab
 from clearhead.labs.opening import find_head
 from clearhead.language_model import LanguageModel
 from clearhead.model.config import Config
-from clearhead.page.assets import SITE, read_bundle
 from clearhead.server.in_process import InProcessClient
 from clearhead.text.examples import as_tokenized
 
-INDEX_FILE, MODEL_FILE, LAB_FILE = "publication.json", "model.bin", "labs.json"
-PUBLISHED_LABS = tuple(LABS)
-LAB_EXTRAS = {"neighbors": "numba", "pronoun": "probes"}  # the optional packages that labs need
+MODEL_FILE = "model.bin"
 MAX_WEIGHTS = 8_000_000  # 32 MB, an acceptable download for a web page
 
 # In the style of the built-in stories, on which the demo's model is trained.
@@ -64,30 +56,29 @@ def publish(
     """Write the folder and return the files written. The steps of all heads, or of `heads`, can be inspected.
 
     By default, the texts are sentences in the style of the stories, in the form the model's tokenizer
-    encodes best.
+    encodes best, without those that exceed its context.
 
     A folder that was published before is overwritten; other files in it are left alone.
     """
     check_folder(folder)
     config = model.transformer("publishing").config
     if texts is None:
-        texts = [as_tokenized(model.tokenizer, text) or text for text in TEXTS]
+        offered = [as_tokenized(model.tokenizer, text) or text for text in TEXTS]
+        fitting = [text for text in offered if len(model.tokenizer.encode(text)) <= config.n_context]
+        texts = fitting or offered[:1]
     traces = _inspect(model, texts)
     views = _choose_views(config, heads, len(traces) > 1)
     weights = _collect_weights(traces[0], views, whole=heads is None)
-    page = {"page.js": read_bundle("saved.js"), "page.css": read_bundle("saved.css")}
-    page |= {"licenses.md": read_bundle("licenses.md"), "index.html": INDEX_PAGE}
+    files = page_files()
     log(f"running {model.name} on {len(traces)} {'text' if len(traces) == 1 else 'texts'} …")
     client = InProcessClient({model.name: (model, tuple(traces))})
-    files: dict[str, bytes] = {name: text.encode() for name, text in page.items()}
-    files["icon.svg"] = (SITE / "icon.svg").read_bytes()
     files[MODEL_FILE] = pack({"matrices": _describe(weights)}, list(weights.values()))
     for number, trace in enumerate(traces):
         header, arrays = save_trace(trace, views, weights=False)
         header["beside"] = [_compare(client, model.name, trace, other) for other in traces]
         files[_text_file(number)] = pack(header, arrays)
     if labs:
-        files[LAB_FILE] = _run_labs(log)
+        files[LAB_FILE] = run_labs(log)
     opening = find_head(traces[0], views.heads)
     index = {
         "details": _request(client, "/api/open", model.name),
@@ -100,31 +91,7 @@ def publish(
         "heads": _request(client, "/api/heads", model.name),
         "labs": labs,
     }
-    return _write(folder, files, index)
-
-
-def check_folder(folder: Path) -> None:
-    """Raise UserError if the folder holds anything but a published page and hidden files, such as .git."""
-    if os.path.lexists(folder) and not folder.is_dir():
-        raise UserError(f"{folder} is a file: expected a new or empty folder")
-    if not folder.is_dir():
-        parent = next(parent for parent in folder.absolute().parents if os.path.lexists(parent))
-        if not parent.is_dir() or not os.access(parent, os.W_OK):
-            raise UserError(f"{folder} cannot be created: {parent} is not a writable folder")
-        return
-    if _is_published(folder / INDEX_FILE):
-        return
-    if others := sorted(path.name for path in folder.iterdir() if not path.name.startswith(".")):
-        raise UserError(f"{folder} contains other files ({others[0]}): choose a new or empty folder")
-
-
-def _is_published(index: Path) -> bool:
-    """Return whether the file is our index; another program's file may have the same name."""
-    try:
-        content = json.loads(index.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return False
-    return isinstance(content, dict) and {"details", "views", "texts", "heads"} <= set(content)
+    return write_site(folder, files.items(), INDEX_FILE, index)
 
 
 def _inspect(model: LanguageModel, texts: Sequence[str]) -> list[Trace]:
@@ -185,64 +152,3 @@ def _request(client: InProcessClient, path: str, model: str) -> Any:
     response = client.request("POST", path, json.dumps({"model": model}))
     assert response.status == 200, response.body
     return json.loads(response.body)
-
-
-def _run_labs(log: Callable[[str], object]) -> bytes:
-    """Run each lab with its default settings, on the model it was designed for if it inspects one."""
-    details, results = [], []
-    for number, name in enumerate(PUBLISHED_LABS, 1):
-        extra = LAB_EXTRAS.get(name)
-        if extra is not None and not is_installed(extra):
-            package = EXTRAS[extra].package
-            log(f"skipping the lab {name}, which needs {package}: pip install 'clearhead[{extra}]'")
-            continue
-        trains = ", which trains a model" if LABS[name].long else ""
-        log(f"lab {number} of {len(PUBLISHED_LABS)}: running {name}{trains} …")
-        results.append(LabResponse.of(lab(name)).model_dump(mode="json"))
-        # If a model were given here, the page would state that the lab inspects the published model. The
-        # result names the model that was inspected.
-        details.append(LabDetails.of(LABS[name]).model_copy(update={"model": None}).model_dump(mode="json"))
-    return json.dumps({"labs": details, "results": results}, ensure_ascii=False, allow_nan=False).encode()
-
-
-def _write(folder: Path, files: dict[str, bytes], index: dict[str, Any]) -> list[Path]:
-    if not (folder / ".nojekyll").exists():  # without it, GitHub Pages runs Jekyll, which drops some files
-        files[".nojekyll"] = b""
-    with disk_errors(folder, "the page was not published"):
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, content in files.items():
-            write_whole(folder / name, partial(_fill, content))
-        write_text(folder / INDEX_FILE, json.dumps(index, ensure_ascii=False, allow_nan=False))
-        for path in folder.iterdir():  # texts of an earlier publication
-            if re.fullmatch(r"text-\d+\.bin", path.name) and path.name not in files:
-                path.unlink()
-        if LAB_FILE not in files:
-            (folder / LAB_FILE).unlink(missing_ok=True)
-    return [folder / name for name in (*files, INDEX_FILE)]
-
-
-def _fill(content: bytes, path: Path) -> None:
-    path.write_bytes(content)
-
-
-# The policy allows requests to the page's own host only.
-INDEX_PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'self'; style-src 'self'; \
-connect-src 'self'; img-src 'self' data: blob:; base-uri 'none'; form-action 'none'">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>clearhead</title>
-<link rel="icon" href="icon.svg" type="image/svg+xml">
-<link rel="stylesheet" href="page.css">
-</head>
-<body>
-<div id="page"><p>Every step of what a language model computes. Loading … If this message stays, JavaScript is \
-disabled or the page was opened from disk: run <code>python -m http.server</code> in its folder and open it \
-there.</p></div>
-<script type="module" src="page.js"></script>
-</body>
-</html>
-"""

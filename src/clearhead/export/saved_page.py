@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import html
 import json
-import re
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,19 +13,26 @@ from typing import Any
 import numpy as np
 
 from clearhead.errors import UserError
+from clearhead.export.inline import hash_source, inline_script
+from clearhead.export.live_page import save_live_html
 from clearhead.export.saved_trace import Float32Array, save_trace
 from clearhead.export.saved_views import choose_views
 from clearhead.files import disk_errors, write_text
 from clearhead.inspect.comparison import Comparison
 from clearhead.inspect.state_trace import AnyTrace, StateTrace, need_heads
 from clearhead.inspect.trace import Trace
+from clearhead.language_model import LanguageModel
 from clearhead.page.assets import read_bundle
 
 
 def save_html(
-    what: AnyTrace | Comparison[Trace], path: str | Path, views: Sequence[str] | None = None
+    what: LanguageModel | AnyTrace | Comparison[Trace],
+    path: str | Path,
+    views: Sequence[str] | None = None,
 ) -> None:
-    """Save a trace or a comparison as one HTML file that opens in any browser, without network access or a model.
+    """Save a model, a trace or a comparison as one HTML file that opens in any browser, without network access.
+
+    A model runs in the browser, on any text. Otherwise, the file contains numbers computed now.
 
     `views` selects what the file contains: "flow" (the whole model, with a thumbnail of every head and the
     next token), a head such as "block.3.head.5", a block such as "block.3" with all its heads, "ends" (the
@@ -37,11 +42,16 @@ def save_html(
     side by side; other views show its first trace. The page opens with the comparison, or else with the
     first view. A head's numbers can be traced back to the trained weights.
     """
+    if isinstance(what, LanguageModel):
+        if views is not None:
+            raise UserError("a saved model has all views: leave out views=…")
+        save_live_html(what, Path(path))
+        return
     if isinstance(what, StateTrace):
         what = need_heads(what, "save_html")
     if not isinstance(what, Trace | Comparison):
         raise UserError(
-            f"save_html of a {type(what).__name__}: expected a trace from model.inspect(…), "
+            f"save_html of a {type(what).__name__}: expected a model, a trace from model.inspect(…), "
             "or a comparison from trace.compare(…)"
         )
     trace = what.one if isinstance(what, Comparison) else what
@@ -69,12 +79,11 @@ def pack(header: dict[str, Any], arrays: Sequence[Float32Array]) -> bytes:
 
 def fill_page(trace: Trace, data: str) -> str:
     """Return the HTML. The data is base64, so no part of the text can be read as markup."""
-    # In a script, HTML parsers act on these sequences even inside strings; escaped, they mean the same.
-    script = re.sub(r"<(?=!--|/script)", r"<\\", read_bundle("saved.js").strip())
+    script = inline_script(read_bundle("saved.js"))
     style = read_bundle("saved.css").strip()
     policy = (
-        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data: blob:; "
-        "base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; script-src '{hash_source(script)}'; style-src '{hash_source(style)}'; "
+        "img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
     title = html.escape("".join(trace.tokens)[:60].strip())
     return PAGE.format(
@@ -85,10 +94,6 @@ def fill_page(trace: Trace, data: str) -> str:
         recording=data,
         licenses=read_bundle("licenses.md"),
     )
-
-
-def _hash(inline: str) -> str:
-    return f"sha256-{base64.b64encode(hashlib.sha256(inline.encode()).digest()).decode()}"
 
 
 PAGE = """<!doctype html>

@@ -22,4 +22,7 @@ def has_site(folder: Path = SITE) -> bool:
 
 
 def has_bundles(folder: Path = BUNDLES) -> bool:
-    return all((folder / name).is_file() for name in ("widget.js", "saved.js", "saved.css", "licenses.md"))
+    return all(
+        (folder / name).is_file()
+        for name in ("widget.js", "saved.js", "saved.css", "serviceWorker.js", "licenses.md")
+    )

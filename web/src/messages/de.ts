@@ -796,6 +796,11 @@ export const de: Messages = {
       n === 1 ? "1 Änderung aus Python ist aktiv." : `${n} Änderungen aus Python sind aktiv.`,
     waiting: "Der Kernel ist beschäftigt oder beendet. Sobald er antwortet, geht es weiter.",
   },
+  live: {
+    about:
+      "Diese Seite braucht keinen Server: Das Modell läuft in deinem Browser, und kein Text verlässt ihn. Um ein Modell mit eigenem Text zu trainieren, installiere Clearhead und starte clearhead demo.",
+    loading: (model, done, total) => `${model} wird geladen: ${done} von ${total} MB`,
+  },
   published: {
     texts: "Texte",
     without: (views: string[]) => `Installiere Clearhead für ${views.join(", ")} und eigene Texte.`,

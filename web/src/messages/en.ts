@@ -773,6 +773,11 @@ export const en = {
       n === 1 ? "1 edit made in Python is active." : `${n} edits made in Python are active.`,
     waiting: "The kernel is busy or has stopped. The page continues as soon as the kernel responds.",
   },
+  live: {
+    about:
+      "This page needs no server: the model runs in your browser, and no text leaves it. To train a model on your own text, install Clearhead and run clearhead demo.",
+    loading: (model: string, done: string, total: string) => `Loading ${model}: ${done} of ${total} MB`,
+  },
   published: {
     texts: "Texts",
     without: (views: string[]) => `To use ${views.join(", ")} or your own texts, install Clearhead.`,

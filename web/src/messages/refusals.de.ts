@@ -26,6 +26,13 @@ export const REFUSALS: Messages["refusals"] = {
   model_not_open: () => "Das Modell ist nicht geladen.",
   model_not_loaded: ({ name, reason = "" }) =>
     `„${name}“ konnte nicht geladen werden${reason === "" ? "." : `: ${reason}`}`,
+  weights_not_loaded: ({ file, reason }) => `${file} konnte nicht geladen werden (${reason}).`,
+  weights_damaged: ({ file }) =>
+    `${file} ist beschädigt oder unvollständig. Lade die Seite neu oder veröffentliche sie noch einmal.`,
+  engine_stopped: ({ reason }) => `Die Berechnung im Browser wurde beendet (${reason}). Lade die Seite neu.`,
+  no_memory: ({ megabytes }) =>
+    `Dieses Modell braucht ${n(megabytes)} MB Speicher, mehr als dieser Browser erlaubt. Wähle ein kleineres.`,
+  needs_python: () => "Dafür muss Clearhead auf einem Computer installiert sein: pip install clearhead",
   no_heads: ({ name, kind }) => `${name} ist ein Modell der Art ${kind} und hat keine Aufmerksamkeitsköpfe.`,
   model_missing: () => "Dieses Experiment untersucht ein Modell: Wähle eines aus.",
   already_pulling: ({ name }) =>

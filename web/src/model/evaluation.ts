@@ -2,6 +2,7 @@
 
 import type { Derivation } from "./derivation";
 import type { Config } from "../engine/types";
+import { exactErf } from "./erf";
 
 /** The page shows the model's own numbers; this explains them, and fills in those that a saved file lacks. */
 export function evaluate(
@@ -64,29 +65,12 @@ function activate(config: Config, x: number): number {
     case "relu":
       return Math.max(0, x);
     case "gelu":
-      return 0.5 * x * (1 + erf(x / Math.SQRT2));
+      return 0.5 * x * (1 + exactErf(x / Math.SQRT2));
     case "swiglu":
       return x / (1 + Math.exp(-x));
     default:
       return 0.5 * x * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3)));
   }
-}
-
-/** The error function: its Taylor series for small arguments, else the continued fraction of erfc. */
-function erf(x: number): number {
-  const size = Math.abs(x);
-  if (size > 6) return Math.sign(x);
-  if (size < 3) {
-    let [term, sum] = [x, x];
-    for (let n = 1; Math.abs(term) > 1e-17 * Math.abs(sum); n++) {
-      term *= (-x * x) / n;
-      sum += term / (2 * n + 1);
-    }
-    return (2 / Math.sqrt(Math.PI)) * sum;
-  }
-  let fraction = 0;
-  for (let n = 60; n > 0; n--) fraction = n / 2 / (size + fraction);
-  return Math.sign(x) * (1 - Math.exp(-size * size) / Math.sqrt(Math.PI) / (size + fraction));
 }
 
 export function average(values: readonly number[]): number {

@@ -13,7 +13,7 @@ import { findStep } from "../model/steps";
 import { Autoplay } from "./autoplay.svelte";
 import { Connection } from "./connection.svelte";
 import { ModelExamples } from "./examples.svelte";
-import { fromQuery, type PageLocation, START_LOCATION } from "./location";
+import { fromQuery, type PageLocation, START_LOCATION, type ViewName } from "./location";
 import { LectureState } from "./lectures.svelte";
 import { MatrixCache } from "./matrixCache.svelte";
 import { ModelList } from "./modelList.svelte";
@@ -28,6 +28,12 @@ interface Appended {
   ids: number[];
   piece: string; // the text of the new token
   dropped: number;
+}
+
+/** What a page without a server cannot do, although its model runs. */
+export interface Limits {
+  runsLabs: boolean; // otherwise, labs were run beforehand with their default settings
+  withoutViews: readonly ViewName[];
 }
 
 export class Page extends Selection {
@@ -56,7 +62,12 @@ export class Page extends Selection {
   #opensHead: boolean; // whether the head is chosen along with the text, because the address names none
   #loading = $state(0); // how many inputs are being run
 
-  constructor(api: ApiClient, query = "", offline: OfflineSource | null = null) {
+  constructor(
+    api: ApiClient,
+    query = "",
+    offline: OfflineSource | null = null,
+    readonly limits: Limits = { runsLabs: offline === null, withoutViews: [] },
+  ) {
     super(query, offline);
     this.api = api;
     this.models = new ModelList(api);

@@ -1,0 +1,170 @@
+"""A live page: the models themselves, which the visitor's browser runs on any text.
+
+`live.json` lists the models. Each has a folder of its own with its config, tokenizer and weights, and the
+answers that were computed beforehand: what the page opens with, texts to try, and the scores of all heads.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, cast, get_args
+
+from clearhead.errors import UserError
+from clearhead.export.inline import hash_source, inline_script
+from clearhead.export.live_weights import Numbers, live_files
+from clearhead.export.site import LIVE_INDEX, page_files, write_site
+from clearhead.export.site_labs import LAB_FILE, run_labs
+from clearhead.files import disk_errors, write_text
+from clearhead.labs.opening import find_head
+from clearhead.language_model import LanguageModel
+from clearhead.model.config import check_kind
+from clearhead.page.assets import read_bundle
+from clearhead.server.in_process import InProcessClient
+
+MAX_ONE_FILE = 32_000_000  # bytes of a model in one HTML file, which grows by a third
+RECORDED = ("/api/opening", "/api/examples", "/api/heads")
+
+
+def publish_live(
+    models: Sequence[LanguageModel],
+    folder: Path,
+    numbers: Numbers = "float32",
+    texts: Sequence[str] | None = None,
+    labs: bool = True,
+    log: Callable[[str], object] = lambda _: None,
+) -> list[Path]:
+    """Write a folder in which the models run, and return the files written.
+
+    `numbers` is the type of the stored weights. By default, the texts that visitors can choose are examples
+    that suit each model. A folder that was published before is overwritten; other files in it are left alone.
+    """
+    index = {"live": True, "models": _describe(models, texts, log), "labs": labs}
+
+    def files() -> Iterator[tuple[str, bytes]]:
+        yield from page_files(live=True).items()
+        if labs:
+            yield LAB_FILE, run_labs(log)
+        for number, model in enumerate(models):
+            log(f"writing {model.name} …")
+            for name, content in live_files(model, numbers):
+                yield f"{_model_folder(number)}/{name}", content
+
+    return write_site(folder, files(), LIVE_INDEX, index)
+
+
+def check_numbers(name: str) -> Numbers:
+    """Return the number type of that name, or raise UserError."""
+    check_kind("numbers", name, get_args(Numbers))
+    return cast("Numbers", name)
+
+
+def save_live_html(
+    model: LanguageModel, path: Path, numbers: Numbers = "float32", texts: Sequence[str] | None = None
+) -> None:
+    """Save a model as one HTML file that runs it, without network access."""
+    if path.is_dir():
+        raise UserError(f"{path} is a folder: expected the path of a file")
+    size = model.transformer("saving a live page").config.n_parameter * BYTES[numbers]
+    if size > MAX_ONE_FILE:
+        raise UserError(
+            f"{model.name} has {size / 1e6:,.0f} MB of weights; the limit for one file is "
+            f"{MAX_ONE_FILE / 1e6:.0f} MB: publish a folder instead (clearhead publish --live), or smaller numbers"
+        )
+    index = {"live": True, "models": _describe([model], texts), "labs": False}
+    files = {LIVE_INDEX: json.dumps(index, ensure_ascii=False, allow_nan=False).encode()}
+    files |= {f"{_model_folder(0)}/{name}": content for name, content in live_files(model, numbers)}
+    with disk_errors(path.parent, f"{path} was not saved"):
+        write_text(path, _fill_page(model.name, files))
+
+
+BYTES: dict[Numbers, int] = {"float32": 4, "float16": 2, "int8": 1}
+
+
+def _model_folder(number: int) -> str:
+    return f"model-{number}"
+
+
+def _describe(
+    models: Sequence[LanguageModel],
+    texts: Sequence[str] | None,
+    log: Callable[[str], object] = lambda _: None,
+) -> list[dict[str, Any]]:
+    """Return the index entry of each model."""
+    names = [model.name for model in models]
+    if twice := next((name for i, name in enumerate(names) if name in names[:i]), None):
+        raise UserError(f"two models are called {twice!r}: rename the folder of one")
+    entries = []
+    for number, model in enumerate(models):
+        model.transformer("publishing")
+        log(f"scoring the heads of {model.name} …")
+        client = InProcessClient({model.name: (model, ())})
+        answers = {path: _request(client, path, model.name) for path in RECORDED}
+        if texts:
+            answers["/api/examples"]["texts"] = list(texts)
+            answers["/api/opening"] = _opening(model, texts[0])
+        details = _request(client, "/api/open", model.name)
+        entries.append({"details": details, "folder": _model_folder(number), "answers": answers})
+    return entries
+
+
+def _opening(model: LanguageModel, text: str) -> dict[str, Any]:
+    found = find_head(model.inspect(text))
+    return {
+        "text": text,
+        "position": found.row,
+        "block": found.block,
+        "head": found.head,
+        "role": found.role,
+        "weight": found.weight,
+    }
+
+
+def _request(client: InProcessClient, path: str, model: str) -> Any:
+    response = client.request("POST", path, json.dumps({"model": model}))
+    assert response.status == 200, response.body
+    return json.loads(response.body)
+
+
+def _fill_page(title: str, files: dict[str, bytes]) -> str:
+    """Return the HTML. The files are base64, so no part of them can be read as markup."""
+    script, style = inline_script(read_bundle("saved.js")), read_bundle("saved.css").strip()
+    policy = (
+        f"default-src 'none'; script-src '{hash_source(script)}' 'wasm-unsafe-eval'; worker-src blob:; "
+        f"style-src '{hash_source(style)}'; img-src data: blob:; base-uri 'none'; form-action 'none'"
+    )
+    data = "\n".join(
+        f'<script type="text/plain" data-file="{name}">{base64.b64encode(content).decode()}</script>'
+        for name, content in files.items()
+    )
+    return PAGE.format(
+        policy=policy,
+        title=html.escape(title),
+        style=style,
+        script=script,
+        data=data,
+        licenses=read_bundle("licenses.md"),
+    )
+
+
+PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{title} · clearhead</title>
+<style>{style}</style>
+</head>
+<body>
+<div id="page" data-live></div>
+{data}
+<script type="module">{script}</script>
+<script type="text/plain" id="licenses">{licenses}</script>
+</body>
+</html>
+"""

@@ -1,0 +1,122 @@
+/** The lecture's steps as pure functions of one head: project, compare, divide, mask, softmax, mix (weigh and sum),
+ * write.
+ *
+ * Shapes: T query positions, S key positions, H heads, D features per head, C features of the residual stream.
+ */
+
+import { Matrix } from "../../model/matrix";
+import type { Weight } from "../kernels/kernels";
+import type { AttentionMask } from "./mask";
+import type { Linear } from "./parameters";
+import { dot, zeros } from "./tensor";
+
+/** Queries q = x W^Q of all heads side by side, and likewise keys and values: T C → T H·D. */
+export function project(x: Matrix, W: Linear): Matrix {
+  return W.forward(x);
+}
+
+/** Scores: the dot product q · k of each query with each key. T D, S D → T S. */
+export function compare(query: Matrix, key: Matrix): Matrix {
+  const scores = zeros(query.rows, key.rows);
+  const D = query.columns;
+  for (let i = 0, at = 0; i < query.rows; i++)
+    for (let j = 0; j < key.rows; j++) scores.values[at++] = dot(query.values, key.values, i * D, j * D, D);
+  return scores;
+}
+
+/** Divides by √d_k, so that dot products of long vectors do not saturate the softmax. */
+export function divide(scores: Matrix, d_k: number): Matrix {
+  const divisor = Math.sqrt(d_k);
+  const scaled = scores.values.map((score) => score / divisor);
+  return new Matrix(scaled, scores.rows, scores.columns);
+}
+
+/** Sets scores to -∞ where the mask hides the key from the query; `positions` are those of the rows. */
+export function mask(scaled: Matrix, attentionMask: AttentionMask, positions: readonly number[]): Matrix {
+  const masked = new Matrix(scaled.values.slice(), scaled.rows, scaled.columns);
+  positions.forEach((position, i) => {
+    const [first, last] = attentionMask.visible(position, scaled.columns);
+    masked.row(i).fill(-Infinity, 0, first).fill(-Infinity, last);
+  });
+  return masked;
+}
+
+/** Turns each row of scores into weights that sum to 1. */
+export function softmax(masked: Matrix): Matrix {
+  const weights = zeros(masked.rows, masked.columns);
+  for (let i = 0; i < masked.rows; i++) softmaxRow(masked.row(i), weights.row(i));
+  return weights;
+}
+
+export function softmaxRow(scores: Float32Array, weights: Float32Array): void {
+  let largest = -Infinity;
+  for (const score of scores) if (!(score <= largest)) largest = score; // also if the score is NaN
+  let sum = 0;
+  for (let j = 0; j < scores.length; j++) sum += weights[j] = Math.exp(scores[j]! - largest);
+  for (let j = 0; j < scores.length; j++) weights[j] = weights[j]! / sum;
+}
+
+/** Weighs each value and sums: T S, S D → T D. */
+export function mix(weights: Matrix, value: Matrix): Matrix {
+  const mixed = zeros(weights.rows, value.columns);
+  const sum = new Float64Array(value.columns);
+  for (let i = 0; i < weights.rows; i++) {
+    sum.fill(0);
+    weights.row(i).forEach((weight, j) => {
+      const row = value.row(j);
+      for (let k = 0; k < row.length; k++) sum[k] = sum[k]! + weight * row[k]!;
+    });
+    mixed.row(i).set(sum);
+  }
+  return mixed;
+}
+
+/** What a head adds to the residual stream, through its rows of W^O: T D → T C. */
+export function write(mixed: Matrix, output: Weight, head: number): Matrix {
+  const [C, D] = [output.rows, mixed.columns];
+  const written = zeros(mixed.rows, C);
+  for (let j = 0; j < C; j++) {
+    const weights = output.row(j);
+    for (let i = 0; i < mixed.rows; i++)
+      written.values[i * C + j] = dot(mixed.values, weights, i * D, head * D, D);
+  }
+  return written;
+}
+
+/** All heads side by side in one pass that never holds a T×S matrix: T H·D, S H·D, S H·D → T H·D.
+ *
+ * Groups of query heads may share a key-value head (GQA). The queries are those of the last T of S positions.
+ */
+export function attend(
+  query: Matrix,
+  key: Matrix,
+  value: Matrix,
+  attentionMask: AttentionMask,
+  D: number,
+  d_k: number,
+): Matrix {
+  const [T, S, H] = [query.rows, key.rows, query.columns / D];
+  const group = H / (key.columns / D);
+  const mixed = zeros(T, query.columns);
+  const scores = new Float32Array(S);
+  const sum = new Float64Array(D);
+  const divisor = Math.sqrt(d_k);
+  for (let i = 0; i < T; i++) {
+    const [first, last] = attentionMask.visible(S - T + i, S);
+    const seen = scores.subarray(first, last);
+    for (let head = 0; head < H; head++) {
+      const at = i * query.columns + head * D;
+      const shared = Math.floor(head / group) * D;
+      for (let j = first; j < last; j++)
+        scores[j] = dot(query.values, key.values, at, j * key.columns + shared, D) / divisor;
+      softmaxRow(seen, seen);
+      sum.fill(0);
+      for (let j = first; j < last; j++) {
+        const [weight, start] = [scores[j]!, j * value.columns + shared];
+        for (let k = 0; k < D; k++) sum[k] = sum[k]! + weight * value.values[start + k]!;
+      }
+      mixed.values.set(sum, at);
+    }
+  }
+  return mixed;
+}

@@ -1,0 +1,63 @@
+/** Splitting a text at the matches of a regular expression. */
+
+/** Part of a text; `first` tells whether it is the start of the whole text. */
+export interface Piece {
+  text: string;
+  first: boolean;
+}
+
+/** What becomes of the matches: pieces of their own, nothing, or parts of their neighbors. */
+export type SplitBehavior = "Isolated" | "Removed" | "Contiguous" | "MergedWithPrevious" | "MergedWithNext";
+
+interface Span {
+  start: number;
+  stop: number;
+  matched: boolean;
+}
+
+/** With `invert`, the text between the matches is treated as the matches. */
+export function splitPiece(piece: Piece, regex: RegExp, behavior: SplitBehavior, invert = false): Piece[] {
+  const spans = findSpans(piece.text, regex);
+  if (invert) for (const span of spans) span.matched = !span.matched;
+  const pieces: Piece[] = [];
+  for (const { start, stop } of BEHAVIORS[behavior](spans))
+    if (start < stop) pieces.push({ text: piece.text.slice(start, stop), first: piece.first && start === 0 });
+  return pieces;
+}
+
+/** The matches and the text between them, in order. */
+function findSpans(text: string, regex: RegExp): Span[] {
+  const spans: Span[] = [];
+  let done = 0;
+  for (const match of text.matchAll(regex)) {
+    const [start, stop] = [match.index, match.index + match[0].length];
+    if (done < start) spans.push({ start: done, stop: start, matched: false });
+    spans.push({ start, stop, matched: true });
+    done = stop;
+  }
+  if (done < text.length) spans.push({ start: done, stop: text.length, matched: false });
+  return spans;
+}
+
+const BEHAVIORS: Record<SplitBehavior, (spans: Span[]) => Span[]> = {
+  Isolated: (spans) => spans,
+  Removed: (spans) => spans.filter(({ matched }) => !matched),
+  Contiguous: (spans) => join(spans, (span, previous) => span.matched === previous),
+  MergedWithPrevious: (spans) => join(spans, (span, previous) => span.matched && !previous),
+  MergedWithNext: (spans) => join(spans.reverse(), (span, previous) => span.matched && !previous).reverse(),
+};
+
+/** Joins a span with the one before it if `joins`, which is told whether the one before was a match. */
+function join(spans: Span[], joins: (span: Span, previous: boolean) => boolean): Span[] {
+  const joined: Span[] = [];
+  let previous = false;
+  for (const span of spans) {
+    const last = joined.at(-1);
+    if (last && joins(span, previous)) {
+      last.start = Math.min(last.start, span.start);
+      last.stop = Math.max(last.stop, span.stop);
+    } else joined.push({ ...span });
+    previous = span.matched;
+  }
+  return joined;
+}

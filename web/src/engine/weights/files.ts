@@ -1,0 +1,81 @@
+/** The files of a live model: on the page's host, or inside the page itself. */
+
+import { ApiError } from "../client";
+
+export type ReadFile = (
+  name: string,
+  onbytes?: (done: number) => void, // how many bytes have arrived
+) => Promise<Uint8Array<ArrayBuffer>>;
+
+/** Where files are: an absolute address that names are relative to, or their contents. */
+export type FileSource = { address: string } | { files: Record<string, Uint8Array<ArrayBuffer>> };
+
+export function openFiles(source: FileSource): ReadFile {
+  return "address" in source ? fetchFiles(source.address) : embeddedFiles(source.files);
+}
+
+/** Files in a folder among these. */
+export function inFolder(readFile: ReadFile, folder: string): ReadFile {
+  return (name, onbytes) => readFile(`${folder}/${name}`, onbytes);
+}
+
+/** The contents of a JSON file. Throws an ApiError that names the file if it is missing or damaged. */
+export async function readJson<T>(readFile: ReadFile, name: string): Promise<T> {
+  const bytes = await readFile(name).catch((error: unknown) => {
+    throw notLoaded(name, error);
+  });
+  try {
+    return JSON.parse(new TextDecoder().decode(bytes)) as T;
+  } catch {
+    throw damaged(name, "it is not valid JSON");
+  }
+}
+
+export function notLoaded(file: string, error: unknown): ApiError {
+  const reason = error instanceof Error ? error.message : String(error);
+  return new ApiError(503, `${file} could not be loaded (${reason})`, "weights_not_loaded", { file, reason });
+}
+
+export function damaged(file: string, reason: string): ApiError {
+  const message = `${file} is damaged: ${reason}; reload the page, or publish it again`;
+  return new ApiError(500, message, "weights_damaged", { file, reason });
+}
+
+function fetchFiles(address: string): ReadFile {
+  return async (name, onbytes) => {
+    const response = await fetch(new URL(name, address));
+    if (!response.ok) throw new Error(`status ${response.status}`);
+    if (!response.body || !onbytes) return new Uint8Array(await response.arrayBuffer());
+    return await collect(response.body, onbytes);
+  };
+}
+
+async function collect(
+  stream: ReadableStream<Uint8Array<ArrayBuffer>>,
+  onbytes: (done: number) => void,
+): Promise<Uint8Array<ArrayBuffer>> {
+  const chunks: Uint8Array<ArrayBuffer>[] = [];
+  const reader = stream.getReader();
+  let length = 0;
+  for (let next = await reader.read(); !next.done; next = await reader.read()) {
+    chunks.push(next.value);
+    length += next.value.length;
+    onbytes(length);
+  }
+  const bytes = new Uint8Array(length);
+  let start = 0;
+  for (const chunk of chunks) {
+    bytes.set(chunk, start);
+    start += chunk.length;
+  }
+  return bytes;
+}
+
+function embeddedFiles(files: Record<string, Uint8Array<ArrayBuffer>>): ReadFile {
+  return (name, onbytes) => {
+    const bytes = Object.hasOwn(files, name) ? files[name] : undefined;
+    if (!bytes) return Promise.reject(new Error("it is not in this file"));
+    onbytes?.(bytes.length);
+    return Promise.resolve(bytes);
+  };
+}

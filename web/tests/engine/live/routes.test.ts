@@ -1,0 +1,97 @@
+/** The engine answers the page's requests as the server does. */
+
+import { describe, expect, test } from "vitest";
+import { Matrices } from "../../../src/engine/live/inspection";
+import { makeRoutes } from "../../../src/engine/live/routes";
+import { TraceCache } from "../../../src/engine/live/traceCache";
+import { UserError } from "../../../src/engine/userError";
+import { decode, makeNetwork, recorded } from "../recorded";
+
+const TOLERANCE = 2e-5;
+
+describe.skipIf(Object.keys(recorded).length === 0)("with models recorded by the Python tests", () => {
+  describe.each(Object.keys(recorded))("%s", (kind) => {
+    const model = recorded[kind]!;
+    const live = { network: makeNetwork(model), tokenizer: makeTokenizer(model.characters) };
+    const routes = makeRoutes(new TraceCache((name) => (name === "model" ? live : undefined)));
+
+    test.each(model.exchanges.map(({ path, body }, i) => [`${path} ${JSON.stringify(body)}`, i] as const))(
+      "%s",
+      (_, i) => {
+        const { path, body, status, json, matrices } = model.exchanges[i]!;
+        const answer = () => routes[path]!(body);
+        if (status !== 200) return expectError(answer, json as ErrorBody);
+        const response = answer();
+        if (!matrices) return expectClose(byName(response), byName(json), path);
+        const { parts } = response as Matrices;
+        expect(parts.map(({ shape }) => shape)).toEqual(matrices.shapes);
+        const values = parts.flatMap((part) => Array.from(part.values));
+        expectClose(values, Array.from(decode({ shape: [], data: matrices.data })), path);
+      },
+    );
+  });
+});
+
+interface ErrorBody {
+  error: { code: string; values: Record<string, string | number> };
+}
+
+function expectError(answer: () => unknown, { error }: ErrorBody): void {
+  let thrown: unknown;
+  try {
+    answer();
+  } catch (reason) {
+    thrown = reason;
+  }
+  expect(thrown).toBeInstanceOf(UserError);
+  const { code, values } = thrown as UserError;
+  expect(code || "invalid_request").toBe(error.code);
+  expect(values).toEqual(error.values);
+}
+
+/** Compares numbers by the largest one in their list or object, and everything else exactly. */
+function expectClose(actual: unknown, expected: unknown, place: string, size = 0): void {
+  if (typeof expected === "number" && typeof actual === "number" && Number.isFinite(expected)) {
+    const largest = Math.max(size, Math.abs(expected), 0.1);
+    expect(Math.abs(actual - expected), `${place}: ${actual}, expected ${expected}`).toBeLessThan(
+      TOLERANCE * largest,
+    );
+  } else if (Array.isArray(expected)) {
+    expect(actual, place).toHaveLength(expected.length);
+    const numbers = expected.map((item) => Math.abs(Number(item?.value ?? item?.logit ?? item)));
+    const largest = Math.max(size, ...numbers.filter(Number.isFinite));
+    expected.forEach((item, i) => expectClose((actual as unknown[])[i], item, `${place}[${i}]`, largest));
+  } else if (typeof expected === "object" && expected !== null) {
+    expect(Object.keys(actual as object).sort(), place).toEqual(Object.keys(expected).sort());
+    for (const [name, item] of Object.entries(expected))
+      expectClose((actual as Record<string, unknown>)[name], item, `${place}.${name}`, size);
+  } else expect(actual, place).toBe(expected);
+}
+
+/** Sorts lists of parts by name: those of nearly equal size may be in either order. */
+function byName(answer: unknown): unknown {
+  const sorted = { ...(answer as Record<string, unknown>) };
+  for (const list of ["parts", "query", "key", "pairs", "heads"])
+    if (Array.isArray(sorted[list]) && areNamed(sorted[list]))
+      sorted[list] = sorted[list].toSorted((one, other) => (nameOf(one) < nameOf(other) ? -1 : 1));
+  return sorted;
+}
+
+function areNamed(list: unknown[]): boolean {
+  return typeof list[0] === "object" && !Array.isArray(list[0]);
+}
+
+function nameOf({ name, query, key, block, head }: Record<string, unknown>): string {
+  return JSON.stringify([name, query, key, block, head]);
+}
+
+/** One token per character; the last id ends a text. */
+function makeTokenizer(characters: string) {
+  const pieces = (ids: number[]) => ids.map((id) => characters[id] ?? "<|endoftext|>");
+  return {
+    startIds: [],
+    encode: (text: string) => Array.from(text, (character) => characters.indexOf(character)),
+    decode: (ids: number[]) => ids.map((id) => characters[id] ?? "").join(""),
+    pieces,
+  };
+}
