@@ -27,6 +27,7 @@ KINDS = {
     **DERIVED,
     "groups of heads": {**PRESETS["modern"], "n_head": 4, "n_kv_head": 2, "d_head": 6, "n_block": 3},
     "QK-norm with shifts": {**PRESETS["gpt2"], "qk_norm": True, "parallel": True, "post_norm": True},
+    "long context": {**PRESETS["modern"], "n_context": 200, "rotary_base": 1e6, "d_head": 32},
     "odd sinusoids": {**PRESETS["gpt2"], "position": "sinusoidal", "d_model": 15, "n_head": 3},
 }
 IDS = [3, 1, 4, 1, 5, 9, 2]
@@ -53,7 +54,10 @@ REQUESTS = [
     ("patterns", {"blocks": [1, 2], "edits": [SCALED]}),
     ("streams", {}),
     ("compare", {"other": {"model": "model", "text": OTHER_TEXT}}),
-    ("compare", {"other": {"model": "model", "text": "deaf and a doe", "edits": [ABLATED]}, "blocks": [1, 2]}),
+    (
+        "compare",
+        {"other": {"model": "model", "text": "deaf and a doe", "edits": [ABLATED]}, "blocks": [1, 2]},
+    ),
     ("effects", {"token": 5}),
     ("effects", {"token": 5, "position": 4, "over": "position", "blocks": [1, 2]}),
     ("effects", {"token": 2, "source": OTHER_TEXT, "edits": [SCALED]}),
@@ -235,12 +239,19 @@ def test_the_engine_agrees_with_python_at_every_site_and_route(tmp_path):
     recorded = tmp_path / "recorded.json"
     recorded.write_text(json.dumps(models))
     done = subprocess.run(
-        [npx, "vitest", "run", "tests/engine/inspect/trace.test.ts", "tests/engine/live/routes.test.ts"],
+        [
+            npx,
+            "vitest",
+            "run",
+            "tests/engine/inspect/trace.test.ts",
+            "tests/engine/live/routes.test.ts",
+            "--testTimeout=60000",
+        ],
         cwd=WEB,
         env={**os.environ, "CLEARHEAD_RECORDED_ENGINE": str(recorded), "NO_COLOR": "1"},
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=1200,
     )
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
     count = sum(3 + len(model["traces"]) + 2 * model["config"]["causal"] for model in models.values())

@@ -4,7 +4,7 @@
  */
 
 import type { Matrix } from "../../model/matrix";
-import { attend, project } from "../model/attentionSteps";
+import { project } from "../model/attentionSteps";
 import type { Block } from "../model/block";
 import type { AttentionMask } from "../model/mask";
 import type { Norm } from "../model/norm";
@@ -53,7 +53,10 @@ export class BlockSteps {
   }
 
   get attention(): Matrix {
-    return this.#step("attention", () => (this.#editsHeads ? this.#sumHeads() : this.#attend()));
+    return this.#step("attention", () => {
+      if (this.#editsHeads) return this.#sumHeads();
+      return this.block.attention.forward(this.normed, this.mask, this.rotation);
+    });
   }
 
   get attentionNormed(): Matrix {
@@ -163,13 +166,6 @@ export class BlockSteps {
   /** The queries, keys or values of all heads, before any edit: T H·D. */
   #project(role: Role): Matrix {
     return this.#memo.get(`projected ${role}`, () => project(this.normed, this.block.attention[role]));
-  }
-
-  /** Attention as the model computes it. */
-  #attend(): Matrix {
-    const { attention, config } = this.block;
-    const [query, key, value] = attention.projectHeads(this.normed, this.rotation);
-    return attention.output.forward(attend(query, key, value, this.mask, config.d_head, config.d_k));
   }
 
   /** The sum of what the heads write, in one product except for heads whose output is edited. */

@@ -5,7 +5,8 @@
 
 import type { Matrix } from "../../model/matrix";
 import type { Config } from "../types";
-import { attend, project } from "./attentionSteps";
+import { attendFused } from "./attendFused";
+import { project } from "./attentionSteps";
 import type { BlockKVCache } from "./kvCache";
 import type { AttentionMask } from "./mask";
 import type { Norm } from "./norm";
@@ -38,7 +39,8 @@ export class Attention {
   forward(x: Matrix, mask: AttentionMask, rotation: Rotation | null, cache?: BlockKVCache): Matrix {
     const [query, newKey, newValue] = this.projectHeads(x, rotation);
     const [key, value] = cache ? cache.append(newKey, newValue) : [newKey, newValue];
-    return this.output.forward(attend(query, key, value, mask, this.config.d_head, this.config.d_k));
+    const mixed = attendFused(query, key, value, mask, this.config, this.output.kernels);
+    return this.output.forward(mixed);
   }
 
   /** Queries, keys and values: T H·D; queries and keys after QK-norm and RoPE. */
