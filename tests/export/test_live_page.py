@@ -59,6 +59,19 @@ window.ask = (path, body) => new Promise((resolve) => {
 localStorage.setItem('walked', 'yes');
 """
 
+# Whether the service worker has stored a model.
+STORED = """async () => {
+  for (const name of await caches.keys()) {
+    const cache = await caches.open(name);
+    const index = (await cache.keys()).find(({ url }) => url.endsWith("/weights.json"));
+    if (index === undefined) continue;
+    const { pieces } = await (await cache.match(index)).json();
+    const stored = await Promise.all(pieces.map(({ file }) => cache.match(new URL(file, index.url))));
+    return stored.every((piece) => piece !== undefined);
+  }
+  return false;
+}"""
+
 pytestmark = pytest.mark.skipif(
     not has_bundles(), reason="the page is not built: run `pip install .` with npm installed"
 )
@@ -149,7 +162,7 @@ def test_every_site_of_many_texts_equals_python(come, named, name):
         try:
             ids = model.tokenizer.encode(text)[: model.config.n_context]
         except UserError as error:  # which also gives the character's name
-            message = re.sub(r"(U\+\w+)[A-Z ]*", r"\1", str(error))
+            message = re.sub(r"(U\+\w+)[^)]*", r"\1", str(error))
             assert (status, answer["error"]["message"]) == (400, message)
             continue
         assert status == 200
@@ -203,7 +216,7 @@ def test_the_page_opens_without_a_network_after_one_visit(browser, host):
     context.add_init_script("localStorage.setItem('walked', 'yes')")
     guest = Guest(context, host)
     guest.open("?model=gpt2")
-    guest.page.wait_for_function("navigator.serviceWorker.controller !== null")
+    guest.page.wait_for_function(STORED)
     context.set_offline(True)
     guest.page.reload()
     guest.settle()

@@ -19,6 +19,7 @@ from clearhead.export.live_weights import Numbers, live_files
 from clearhead.export.site import LIVE_INDEX, page_files, write_site
 from clearhead.export.site_labs import LAB_FILE, run_labs
 from clearhead.files import disk_errors, write_text
+from clearhead.inspect.state_trace import need_heads
 from clearhead.labs.opening import find_head
 from clearhead.language_model import LanguageModel
 from clearhead.model.config import check_kind
@@ -112,7 +113,7 @@ def _describe(
 
 
 def _opening(model: LanguageModel, text: str) -> dict[str, Any]:
-    found = find_head(model.inspect(text))
+    found = find_head(need_heads(model.inspect(text), "a page"))
     return {
         "text": text,
         "position": found.row,

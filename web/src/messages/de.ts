@@ -782,7 +782,7 @@ export const de: Messages = {
     npy: ".npy",
     link: "Link kopieren",
     linkNote:
-      "Öffnet sich in jedem Browser, der die im Terminal gezeigte Adresse schon einmal geöffnet hat. Für Leser anderswo speichert ch.save_html in Python eine HTML-Datei",
+      "Öffnet sich in jedem Browser, der die im Terminal gezeigte Adresse schon einmal geöffnet hat. Für Leser anderswo lässt sich das Modell mit clearhead publish veröffentlichen",
     copied: "Kopiert",
     copiedHere: "Kopiert, nur für diesen Rechner",
   },

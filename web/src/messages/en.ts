@@ -760,7 +760,7 @@ export const en = {
     npy: ".npy",
     link: "Copy link",
     linkNote:
-      "Opens in any browser that has already opened the address printed in the terminal. For a reader elsewhere, save an HTML file with ch.save_html in Python",
+      "Opens in any browser that has already opened the address printed in the terminal. For a reader elsewhere, publish the model with clearhead publish",
     copied: "Copied",
     copiedHere: "Copied, for this computer only",
   },
