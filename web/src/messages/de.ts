@@ -781,8 +781,9 @@ export const de: Messages = {
     csv: "CSV",
     npy: ".npy",
     link: "Link kopieren",
-    linkNote:
-      "Öffnet sich in jedem Browser, der die im Terminal gezeigte Adresse schon einmal geöffnet hat. Für Leser anderswo speichert ch.save_html in Python eine HTML-Datei",
+    linkNote: "Öffnet sich in jedem Browser, der die im Terminal gezeigte Adresse schon einmal geöffnet hat",
+    hereNote:
+      "Der Link öffnet sich nur auf diesem Rechner. Für Leser anderswo speichert ch.save_html in Python eine HTML-Datei.",
     copied: "Kopiert",
     copiedHere: "Kopiert, nur für diesen Rechner",
   },
