@@ -154,7 +154,7 @@ def test_an_empty_text_stays_empty_after_a_reload(visitor):
 def test_scoring_heads_is_shown_as_work_in_progress(visitor):
     visitor.open(model="modern", text=TEXT, view="heads")
     held = []
-    visitor.page.route("**/api/heads", held.append)
+    visitor.page.route("**/api/heads", lambda route: held.append(route))
     visitor.page.get_by_label("Sort by").select_option("induction")
     computing = visitor.page.locator("[data-place=heads] .computing")
     computing.filter(has_text="Scoring every head").wait_for()

@@ -781,8 +781,9 @@ export const de: Messages = {
     csv: "CSV",
     npy: ".npy",
     link: "Link kopieren",
-    linkNote:
-      "Öffnet sich in jedem Browser, der die im Terminal gezeigte Adresse schon einmal geöffnet hat. Für Leser anderswo lässt sich das Modell mit clearhead publish veröffentlichen",
+    linkNote: "Öffnet sich in jedem Browser, der die im Terminal gezeigte Adresse schon einmal geöffnet hat",
+    hereNote:
+      "Der Link öffnet sich nur auf diesem Rechner. Für Leser anderswo lässt sich das Modell mit clearhead publish veröffentlichen.",
     copied: "Kopiert",
     copiedHere: "Kopiert, nur für diesen Rechner",
   },

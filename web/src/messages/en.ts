@@ -759,8 +759,9 @@ export const en = {
     csv: "CSV",
     npy: ".npy",
     link: "Copy link",
-    linkNote:
-      "Opens in any browser that has already opened the address printed in the terminal. For a reader elsewhere, publish the model with clearhead publish",
+    linkNote: "Opens in any browser that has already opened the address printed in the terminal",
+    hereNote:
+      "The link opens on this computer only. For a reader elsewhere, publish the model with clearhead publish.",
     copied: "Copied",
     copiedHere: "Copied, for this computer only",
   },
