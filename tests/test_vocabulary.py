@@ -22,7 +22,8 @@ NAMES = re.compile(
     r"\b(Sights?|sights?|Drawers?|drawers?|ReadsOn|Ticket|ticket|Desk|desk|Shelf|shelf|Door|Refused"
     r"|Workers|Stretch|StretchKind|KeptRun|ShiftingReader|QuickSteps|is_quick|first_half|second_half|after_norm"
     r"|Slots|Drawn|Recording|Smooth|rooms|rotary_stretch|even_rows|even_out|hindsight|parted_loss|word_loss|restraints?|interview|kept_views|checkup"
-    r"|_told|whole_model|_?check_room|train_in_folder|optimisers?)\b"
+    r"|_told|whole_model|_?check_room|train_in_folder|optimisers?"
+    r"|nextWords|offeredWords|NextWordPicker|nextWord(Logits|Probabilities)|(page|location)\.word|MOST_WORDS)\b"
 )
 RETIRED_TYPES = {"Collection", "Keeps", "Left", "Reader", "Rows", "Service", "Ticket"}
 PHRASES = re.compile(

@@ -7,7 +7,7 @@ from clearhead.figures.bars import MOST_BARS
 from clearhead.figures.figure import figure
 from clearhead.figures.heat_maps import MOST_CELLS
 from clearhead.figures.pooling import pool
-from clearhead.figures.tables import MOST_POSITIONS, MOST_WORDS, likeliest
+from clearhead.figures.tables import MOST_POSITIONS, MOST_TOKENS, likeliest
 from clearhead.labs.heads import heads
 from clearhead.language_model import LanguageModel
 from clearhead.model.config import preset
@@ -183,7 +183,7 @@ def test_probabilities_include_the_most_likely_token_of_every_position(model):
     axes = figure(trace, "probabilities").canvas.axes[0]
     drawn = torch.tensor(axes.images[0].get_array().data)
     assert drawn.max(-1).values == pytest.approx(trace["probabilities"].max(-1).values)
-    assert drawn.shape[1] == len(names(axes, "x")) <= MOST_WORDS
+    assert drawn.shape[1] == len(names(axes, "x")) <= MOST_TOKENS
     assert f"the {drawn.shape[1]} most likely of 257 tokens" in axes.get_title("left")
     values = torch.tensor([[0.0, 5.0, 1.0], [4.0, 0.0, 3.0]])
     assert likeliest(values) == [1, 0, 2]

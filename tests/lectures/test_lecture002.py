@@ -36,7 +36,7 @@ def test_widths_are_trained_and_compared():
     result = compute(1)
     losses = sweep(60, 1)
     lines = result.part("loss by width")
-    assert lines.x == WIDTHS
+    assert lines.x == [*WIDTHS]
     assert np.array([*lines.lines.values()]) == pytest.approx(losses, abs=1e-5)
     assert result.findings["best width"] == WIDTHS[losses[0].argmin()] == 8
     assert result.findings["its loss on new sentences"] == pytest.approx(losses[0].min(), abs=1e-5)

@@ -10,8 +10,8 @@ from clearhead.errors import UserError
 from clearhead.language_model import load
 from clearhead.runs import run as run_module
 from clearhead.runs.progress import ExponentialAverage
-from clearhead.runs.request import TrainingRequest
-from clearhead.runs.run import Run, with_time
+from clearhead.runs.request import TrainingRequest, with_time
+from clearhead.runs.run import Run
 from clearhead.runs.threads import using_threads
 from clearhead.text.corpus import Document, documents
 

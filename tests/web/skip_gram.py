@@ -1,35 +1,16 @@
 """Skip-gram in numpy, with the page's random numbers, sentences and settings."""
 
 from collections import Counter
-from itertools import count, islice
 
 import numpy as np
 
+from clearhead.lectures import random_numbers
+from clearhead.lectures.width_sweep import HELD_OUT, STEPS, WIDTHS, WINDOW, make_sentences
 from tests.web.test_lecture_001 import softmax
-
-WIDTHS = [1, 2, 4, 8, 16, 32]
-PEOPLE = ["I", "you", "we", "they"]
-OPENINGS = [f"{verb} to make sure that" for verb in ("forgot", "have", "want")] + ["know that", "hope that"]
-GROUPS = [
-    (["cat", "dog", "horse", "rabbit"], ["fed", "brushed", "petted"]),
-    (["car", "truck", "bike", "boat"], ["washed", "parked", "repaired"]),
-    (["rose", "tree", "lawn", "hedge"], ["watered", "planted", "cut"]),
-]
-
-
-def mulberry(seed):
-    """Uniform numbers from 0 to 1, as the page draws them."""
-    mask = 2**32 - 1
-    for i in count(1):
-        state = (seed + i * 0x6D2B79F5) & mask
-        t = (state ^ state >> 15) * (state | 1) & mask
-        t ^= t + (t ^ t >> 7) * (t | 61) & mask
-        yield (t ^ t >> 14) / 2**32
 
 
 def uniform(size, seed, *shape):
-    drawn = np.fromiter(islice(mulberry(seed), int(np.prod(shape))), float)
-    return size * (2 * drawn - 1).reshape(shape)
+    return random_numbers.uniform(size, seed, *shape).numpy()
 
 
 def count_pairs(sentences, vocabulary, window):
@@ -66,24 +47,10 @@ def train(counts, width, steps, seed):
     return tables
 
 
-def make_sentences(amount, seed):
-    drawn = mulberry(seed)
-
-    def choose(options):
-        return options[int(next(drawn) * len(options))]
-
-    made = []
-    for _ in range(amount):
-        person, opening, (things, ends) = choose(PEOPLE), choose(OPENINGS), choose(GROUPS)
-        thing, end = choose(things), choose(ends)
-        made.append(f"{person} {opening} the {thing} gets {end}".split())
-    return made
-
-
 def sweep(amount, seed):
     """The losses on new sentences and on the training sentences, by width."""
-    made = make_sentences(amount + 200, seed)
+    made = make_sentences(amount + HELD_OUT, seed)
     vocabulary = sorted({word for words in made for word in words})
-    training, new = (count_pairs(part, vocabulary, 2) for part in (made[:amount], made[amount:]))
-    tables = [train(training, width, 100, seed) for width in WIDTHS]
+    training, new = (count_pairs(part, vocabulary, WINDOW) for part in (made[:amount], made[amount:]))
+    tables = [train(training, width, STEPS, seed) for width in WIDTHS]
     return np.array([[evaluate(each, counts)[0] for each in tables] for counts in (new, training)])

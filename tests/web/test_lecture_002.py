@@ -6,6 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from clearhead.lectures.random_numbers import seed_of
 from tests.web.skip_gram import WIDTHS, count_pairs, sweep, train, uniform
 from tests.web.test_lecture_001 import figure, fill, go, number, sees, softmax, table
 
@@ -14,11 +15,8 @@ FEATURES = 32
 
 
 def features(word):
-    """A word's vector, seeded by the word's FNV-1a hash."""
-    value = 0x811C9DC5
-    for letter in word:
-        value = (value ^ ord(letter)) * 0x01000193 % 2**32
-    return uniform(1, value, FEATURES)
+    """A word's vector, seeded by the word's hash."""
+    return uniform(1, seed_of(word), FEATURES)
 
 
 def run_head(words=WORDS, d_v=8, causal=True, divided=False):

@@ -4,7 +4,8 @@ from itertools import islice
 
 import numpy as np
 
-from tests.web.skip_gram import mulberry, uniform
+from clearhead.lectures.random_numbers import draw
+from tests.web.skip_gram import uniform
 
 C, NOISE, BATCH = 4, 0.3, 16
 PROBED, PROBE_SEED = 200, 7
@@ -52,7 +53,7 @@ def single(numbers):
 def train(seed, steps):
     parameters = single(uniform(1 / np.sqrt(C), seed, C * C + 3 * C + 1))
     mean, square = np.zeros_like(parameters), np.zeros_like(parameters)
-    random = mulberry(seed + 1000)
+    random = draw(seed + 1000)
     answers = np.arange(BATCH) % 2
     for step in range(1, steps + 1):
         T = 5 + int(next(random) * 16)
@@ -69,7 +70,7 @@ def train(seed, steps):
 
 
 def probe_sequences(zeros):
-    random = mulberry(PROBE_SEED)
+    random = draw(PROBE_SEED)
     return np.array([noisy(np.eye(1, zeros + 1)[0] * (k % 2), random) for k in range(PROBED)])
 
 

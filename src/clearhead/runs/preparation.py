@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from clearhead.errors import UserError
+from clearhead.errors import OwnError, UserError
 from clearhead.runs.held_out import read_held_out
 from clearhead.runs.plan import choose_tokenizer
 from clearhead.runs.request import TrainingRequest
+from clearhead.runtime.process_group import ProcessGroup
 from clearhead.text.conversations import are_conversations, tokenize_conversations
 from clearhead.text.corpus import Document, cut, documents, measure, thin
 from clearhead.text.held_out import HeldOut
@@ -88,6 +89,32 @@ def prepare_text(
     middle = int(earlier.get("tokens", 0)) if same and earlier is not None else 0
     training, validation = _split(tokens, request, tokenizer, cache, share * n_bytes, middle)
     return PreparedText(sha256, share, tokenizer, training, validation)
+
+
+def prepare_on_all_ranks(
+    group: ProcessGroup,
+    texts: Sequence[Document],
+    request: TrainingRequest,
+    cache: Path,
+    tokenizer: Tokenizer | None,
+    share: float | None,
+    earlier: Mapping[str, Any] | None,
+    held_out: HeldOut | None,
+) -> PreparedText:
+    """Rank 0 prepares the text; the others find its tokens in the cache, or tokenize it the same way."""
+    made: list[PreparedText] = []
+
+    def prepare_first() -> tuple[str, Tokenizer, float]:
+        made.append(prepare_text(texts, request, cache, tokenizer, share, earlier, held_out))
+        return made[0].sha256, made[0].tokenizer, made[0].share
+
+    sha256, tokenizer, share = group.run_on_main(prepare_first)
+    text = made[0] if made else prepare_text(texts, request, cache, tokenizer, share, earlier, held_out)
+    if text.sha256 != sha256:
+        raise OwnError(
+            "the text that this process reads differs from rank 0's: give all processes the same text"
+        )
+    return text
 
 
 def _train_tokenizer(texts: Sequence[Document], request: TrainingRequest, n_bytes: int) -> Tokenizer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Self, TypedDict
 
@@ -193,3 +193,8 @@ class TrainingRequest:
         object.__setattr__(self, "start", str(self.start))
         if not self.start_sha256:
             object.__setattr__(self, "start_sha256", hash_weights(self.start))
+
+
+def with_time(request: TrainingRequest, minutes: float = 3) -> TrainingRequest:
+    """The request, with a time limit if it has neither minutes nor steps."""
+    return replace(request, minutes=minutes) if request.minutes is None and request.steps is None else request

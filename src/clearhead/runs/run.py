@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from clearhead.errors import OwnError, UserError
+from clearhead.errors import UserError
 from clearhead.files import home
 from clearhead.language_model import LanguageModel
 from clearhead.networks import make_network
@@ -26,7 +26,7 @@ from clearhead.runs.preparation import (
     count_bytes,
     find_opening,
     holds_targets,
-    prepare_text,
+    prepare_on_all_ranks,
 )
 from clearhead.runs.progress import ExponentialAverage, Progress
 from clearhead.runs.request import TrainingRequest
@@ -84,7 +84,8 @@ class Run:
         again = extended_at is not None and held_out is not None  # choose the share of the text again
         share = None if plan is None or again else plan.share
         earlier = None if start is None else start.training
-        text = text or self._prepare(texts, cache or home() / "tokens", tokenizer, share, earlier, held_out)
+        given = (texts, request, cache or home() / "tokens", tokenizer, share, earlier, held_out)
+        text = text or prepare_on_all_ranks(self.group, *given)
         self.text_sha256, self.tokenizer = text.sha256, text.tokenizer
         self.tokens, n_validation, n_vocab = text.tokens, len(text.validation), text.tokenizer.n_vocab
         self.before, self.held_out, self.whole_validation = text.before, held_out, text.validation
@@ -146,32 +147,6 @@ class Run:
         self.skipped = 0  # consecutive steps with non-finite values
         self.retreats = 0
         self.good = self._good()  # the state to return to after too many non-finite steps
-
-    def _prepare(
-        self,
-        texts: Sequence[Document],
-        cache: Path,
-        tokenizer: Tokenizer | None,
-        share: float | None,
-        earlier: dict[str, Any] | None,
-        held_out: HeldOut | None,
-    ) -> PreparedText:
-        """Rank 0 prepares the text; the others find its tokens in the cache, or tokenize it the same way."""
-        made: list[PreparedText] = []
-
-        def prepare_first() -> tuple[str, Tokenizer, float]:
-            made.append(prepare_text(texts, self.request, cache, tokenizer, share, earlier, held_out))
-            return made[0].sha256, made[0].tokenizer, made[0].share
-
-        sha256, tokenizer, share = self.group.run_on_main(prepare_first)
-        text = (
-            made[0] if made else prepare_text(texts, self.request, cache, tokenizer, share, earlier, held_out)
-        )
-        if text.sha256 != sha256:
-            raise OwnError(
-                "the text that this process reads differs from rank 0's: give all processes the same text"
-            )
-        return text
 
     @property
     def seconds(self) -> float:
@@ -414,11 +389,6 @@ def save_somewhere(model: LanguageModel, folder: Path) -> tuple[Path, UserError 
         model.save(kept)
         return kept, error
     return folder, None
-
-
-def with_time(request: TrainingRequest, minutes: float = 3) -> TrainingRequest:
-    """The request, with a time limit if it has neither minutes nor steps."""
-    return replace(request, minutes=minutes) if request.minutes is None and request.steps is None else request
 
 
 def _shared(plan: Plan, request: TrainingRequest, group: ProcessGroup) -> Plan:

@@ -16,8 +16,8 @@ from clearhead.runs.extension import complete_request
 from clearhead.runs.plan import Plan
 from clearhead.runs.progress import Progress
 from clearhead.runs.reports import Reports
-from clearhead.runs.request import TrainingRequest
-from clearhead.runs.run import Run, with_time
+from clearhead.runs.request import TrainingRequest, with_time
+from clearhead.runs.run import Run
 from clearhead.runs.run_folder import RunFolder, is_run, request_to_json
 from clearhead.runtime.process_group import ProcessGroup
 from clearhead.text.corpus import Document, measure

@@ -26,8 +26,8 @@ from clearhead.runs.observer import Observer
 from clearhead.runs.progress import Progress
 from clearhead.runs.progress_line import ProgressLine, find_display
 from clearhead.runs.reports import Reports
-from clearhead.runs.request import TrainingRequest, TrainingSettings
-from clearhead.runs.run import Run, save_somewhere, with_time
+from clearhead.runs.request import TrainingRequest, TrainingSettings, with_time
+from clearhead.runs.run import Run, save_somewhere
 from clearhead.runs.run_folder import BEST, is_run, make_record
 from clearhead.runs.saved_run import SavedRun
 from clearhead.runtime.device import pick_device
