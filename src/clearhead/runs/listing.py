@@ -18,8 +18,9 @@ from clearhead.errors import UserError, guess
 from clearhead.files import read_json
 from clearhead.formats.opening import list_snapshots
 from clearhead.networks import config_from_json
+from clearhead.runs.checkpoint import newest_step
 from clearhead.runs.following import Follower
-from clearhead.runs.run_folder import METRICS, RUN, read_record
+from clearhead.runs.run_folder import CHECKPOINTS, METRICS, RUN, read_record
 from clearhead.summary_table import TableCell, html_table, text_table
 from clearhead.training.position_loss import bits_per_byte
 
@@ -260,20 +261,36 @@ def is_held(folder: Path) -> bool:
     return False
 
 
-def resume_command(command: Sequence[str], folder: Path) -> list[str] | None:
+def is_extendable(run: ListedRun) -> bool:
+    """Whether `clearhead` can extend the run: it is finished, was not started from Python, and its state was kept."""
+    return run.finished and _is_typed(run.command) and newest_step(run.folder / CHECKPOINTS) is not None
+
+
+def resume_command(command: Sequence[str], folder: Path, minutes: float | None = None) -> list[str] | None:
     """The arguments with which `clearhead` resumes the run; None if it was started from Python.
 
-    They are those of the original command, with --resume and the current folder.
+    They are those of the original command, with --resume and the current folder. With `minutes`, they extend a
+    finished run by that time.
     """
     if not _is_typed(command):
         return None
     words, given = [word for word in command[1:] if word != "--resume"], False
+    if minutes is not None:
+        words = [*_without(words, ("--minutes", "--steps")), "--minutes", f"{minutes:g}"]
     for i, word in enumerate(words):
         if word in ("--out", "-o") and i + 1 < len(words):
             words[i + 1], given = str(folder), True
         elif word.startswith("--out="):
             words[i], given = f"--out={folder}", True
     return [*words, *([] if given else ["--out", str(folder)]), "--resume"]
+
+
+def _without(words: Sequence[str], options: Sequence[str]) -> list[str]:
+    """The words without these options and their values."""
+    dropped = {i + 1 for i, word in enumerate(words) if word in options}
+    return [
+        word for i, word in enumerate(words) if i not in dropped and word.partition("=")[0] not in options
+    ]
 
 
 def list_texts(command: Sequence[str]) -> list[str]:
