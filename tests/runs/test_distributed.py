@@ -8,13 +8,21 @@ import subprocess
 import sys
 import time
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 from safetensors.torch import load_file
 
 import clearhead as ch
+from clearhead.language_model import LanguageModel
+from clearhead.model.config import preset
+from clearhead.model.transformer import Transformer
 from clearhead.runs.run_folder import read_metrics
+from clearhead.text.stories import stories
+from clearhead.text.tokenizer import Tokenizer
 
 pytestmark = [
     pytest.mark.slow,
@@ -22,9 +30,14 @@ pytestmark = [
 ]
 
 STEPS = 24
-SETTINGS = ["--steps", str(STEPS), "--width", "32", "--blocks", "2", "--heads", "2", "--batch", "8"]
-SETTINGS += ["--context", "32", "--dropout", "0", "--device", "cpu", "--checkpoint-every", "4"]
+SETTINGS = ["--steps", str(STEPS), "--batch", "8", "--context", "32", "--dropout", "0", "--device", "cpu"]
+SETTINGS += ["--checkpoint-every", "4"]
+SIZES = ["--width", "32", "--blocks", "2", "--heads", "2"]
 KINDS = {"averaged": [], "sharded": ["--recipe", "classic", "--sharded"]}
+TEMPLATE = (
+    "{% for message in messages %}<|im_start|>{{ message['role'] + '\n' + message['content'] }}<|im_end|>\n"
+    "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
 
 
 @pytest.fixture(scope="module")
@@ -54,8 +67,9 @@ def start_torchrun():
 
 def start_process(launch: list[str], text: Path, out: Path, *more: str, **variables: str) -> subprocess.Popen:
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "CLEARHEAD_HOME": str(text.parent / "home")}
+    settings = SETTINGS if "--from" in more else [*SETTINGS, *SIZES]
     return subprocess.Popen(
-        [*launch, "clearhead", "train", str(text), "--out", str(out), *SETTINGS, *more],
+        [*launch, "clearhead", "train", str(text), "--out", str(out), *settings, *more],
         env={**environment, **variables},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -140,6 +154,58 @@ def test_one_terminated_process_resumed_by_two_matches_one_process(alone, start,
     assert said.count("resuming after step") == 1  # only rank 0 prints
     check_same(one, out)
     assert ch.load(out).generate("Once", tokens=3)
+
+
+@pytest.fixture(scope="module")
+def notes(tmp_path_factory):
+    """A folder of short notes, and others to validate on."""
+    folder = tmp_path_factory.mktemp("notes")
+    for number, story in enumerate(islice(stories(), 60)):
+        path = folder / ("held-out" if number < 7 else "notes") / f"{number}.txt"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(story.text[: 15 + 9 * (number % 7)], encoding="utf-8")
+    return folder / "notes", sorted((folder / "held-out").iterdir()), []
+
+
+@pytest.fixture(scope="module")
+def conversations(tmp_path_factory):
+    """A file of conversations, others to validate on, and the option that names a model with a chat template."""
+    folder = tmp_path_factory.mktemp("conversations")
+    lines = []
+    for a, b in np.ndindex(8, 8):
+        question = {"role": "user", "content": f"{a} + {b}?"}
+        reply = {"role": "assistant", "content": f"{a + b}" + "!" * (b % 3)}
+        lines.append(json.dumps({"messages": [question, reply] * (1 + a % 2)}))
+    for number, line in enumerate(lines[:7]):
+        (folder / f"held-out-{number}.jsonl").write_text(line + "\n", encoding="utf-8")
+    (folder / "conversations.jsonl").write_text("\n".join(lines[7:]) + "\n", encoding="utf-8")
+    plain = Tokenizer.train("byte", [])
+    plain._inner.add_special_tokens(["<|im_start|>", "<|im_end|>"])
+    tokenizer = Tokenizer(plain._inner, {**plain.config, "chat_template": TEMPLATE})
+    config = preset("modern", n_vocab=tokenizer.n_vocab, n_context=32, n_block=2, n_head=2, d_model=32)
+    torch.manual_seed(0)
+    LanguageModel(Transformer(config), tokenizer).save(folder / "model")
+    start = ["--from", str(folder / "model")]
+    return folder / "conversations.jsonl", sorted(folder.glob("held-out-*")), start
+
+
+@pytest.mark.parametrize(
+    ("what", "kind"), [("notes", "averaged"), ("notes", "sharded"), ("conversations", "averaged")]
+)
+def test_documents_stay_apart_in_two_processes(what, kind, start, request):
+    """Several documents share each window: the losses are those of one process, and of each document alone."""
+    text, held_out, options = request.getfixturevalue(what)
+    options = [*options, *(option for path in held_out for option in ("--validation", str(path)))]
+    if kind == "sharded":
+        options += ["--sharded", "--optimizer", "adamw"]
+    runs = [text.parent / f"{kind}-{processes}" for processes in (1, 2)]
+    for processes, out in enumerate(runs, 1):
+        finish(start(text, out, processes, *options))
+    check_same(*runs)
+    model = ch.load(runs[1], "cpu")
+    alone = [model.evaluate(path) for path in held_out]
+    expected = np.average([each.loss for each in alone], weights=[each.tokens for each in alone])
+    assert read_metrics(runs[1])[-1]["validation"] == pytest.approx(expected, abs=1e-4)
 
 
 def test_error_on_rank_0_stops_all_ranks_with_a_one_line_message(start_torchrun, text):

@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from clearhead.runs.listing import (
     ListedRuns,
     describe_run,
     find_runs,
+    is_extendable,
     is_held,
     list_texts,
     planned_steps,
@@ -80,6 +82,33 @@ def test_resume_command(tmp_path, began, resumes, monkeypatch):
     monkeypatch.chdir(tmp_path)
     made = resume_command(began.split(), tmp_path / "there")
     assert made == (None if resumes is None else resumes.replace("there", str(tmp_path / "there")).split())
+
+
+@pytest.mark.parametrize(
+    "began",
+    [
+        "clearhead train my.txt --minutes 3 --seed 1",
+        "clearhead train my.txt --minutes=3 --seed 1",
+        "clearhead train my.txt --seed 1 --steps 50 --resume",
+        "clearhead train my.txt --seed 1",
+    ],
+)
+def test_extending_replaces_minutes_and_steps(began, tmp_path):
+    made = resume_command(began.split(), tmp_path, minutes=2.5)
+    assert made == ["train", "my.txt", "--seed", "1", "--minutes", "2.5", "--out", str(tmp_path), "--resume"]
+
+
+def test_run_is_extendable_if_the_command_line_can_resume_its_last_state(run):
+    settings = json.loads((run / "run.json").read_text())
+    assert not is_extendable(describe_run(run))  # it was started from Python
+    settings["command"] = ["clearhead", "train", "my.txt"]
+    (run / "run.json").write_text(json.dumps(settings))
+    assert is_extendable(describe_run(run))
+    (run / "run.json").write_text(json.dumps({**settings, "finished": False}))
+    assert not is_extendable(describe_run(run))
+    (run / "run.json").write_text(json.dumps(settings))
+    shutil.rmtree(run / "checkpoints")
+    assert not is_extendable(describe_run(run))
 
 
 def test_texts_are_named_by_the_command_or_the_call():

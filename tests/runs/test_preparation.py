@@ -1,6 +1,7 @@
 """Preparing the text: as much of it as time allows, and the same part again on resume."""
 
-from itertools import pairwise
+from itertools import count, pairwise
+from types import SimpleNamespace
 
 import pytest
 
@@ -10,6 +11,7 @@ from clearhead.runs.preparation import prepare_text
 from clearhead.runs.request import TrainingRequest
 from clearhead.runs.saved_run import SavedRun
 from clearhead.text.corpus import STRETCH, Document
+from clearhead.text.tokenizer import Tokenizer
 
 SHORT = 0.001  # minutes, too few to tokenize much
 
@@ -31,6 +33,16 @@ def test_without_a_time_limit_all_text_is_used(long_text, tmp_path):
     text = prepare_text(long_text, TrainingRequest(steps=1, tokenizer="byte"), tmp_path)
     assert text.share == 1.0
     assert len(text.tokens) + len(text.validation) == n_bytes(long_text) + 2
+
+
+@pytest.mark.parametrize(("reading", "share"), [(0.0, 1 / 3), (3.0, 1 / 6), (1000.0, 0.1)])
+def test_slow_reading_leaves_time_to_tokenize(long_text, monkeypatch, reading, share):
+    """A minute, and 18 s to tokenize the whole text, on a clock that advances by 0.1 s each time it is read."""
+    clock = count(0.0, 0.1)
+    monkeypatch.setattr(preparation, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    request, tokenizer = TrainingRequest(minutes=1, tokenizer="byte"), Tokenizer.train("byte", [])
+    size = 180 * preparation.TRIED_TEXT
+    assert preparation._fitting_share(long_text, request, tokenizer, size, reading) == pytest.approx(share)
 
 
 def test_short_time_limit_samples_across_the_whole_text(long_text, tmp_path):

@@ -14,9 +14,11 @@ import clearhead
 from clearhead.errors import UserError
 from clearhead.language_model import LanguageModel
 from clearhead.model.transformer import Transformer
+from clearhead.runs.measure import Measure
 from clearhead.runs.request import TrainingRequest
 from clearhead.runs.run import Run
 from clearhead.runs.saved_run import SavedRun
+from clearhead.runs.threads import using_threads
 from clearhead.text.corpus import documents
 from clearhead.text.tokenizer import Tokenizer
 from clearhead.training.lora import count_parameters
@@ -142,6 +144,31 @@ def test_training_takes_the_requested_minutes(model_folder, text, tmp_path, work
 
 
 @pytest.mark.parametrize(
+    ("seconds", "threads"),
+    [
+        ({4: 0.5, 2: 0.3, 1: 0.2}, 1),
+        ({4: 0.5, 2: 0.3, 1: 0.29}, 2),
+        ({4: 0.5, 2: 0.48, 1: 0.1}, 4),
+        ({4: 10.0}, 4),  # too long to try
+    ],
+)
+def test_fewer_threads_are_used_if_they_are_faster(
+    seconds, threads, model_folder, text, tmp_path, monkeypatch
+):
+    tried = []
+
+    def take(*_):
+        tried.append(torch.get_num_threads())
+        return seconds[tried[-1]]
+
+    monkeypatch.setattr("clearhead.runs.start._seconds", take)
+    with using_threads(4):
+        run = Run(list(documents([text])), request(model_folder, steps=None, minutes=1, batch=2), tmp_path)
+    assert run.plan.threads == run.threads.count == threads
+    assert set(tried) <= set(seconds)
+
+
+@pytest.mark.parametrize(
     ("seconds", "context", "rows", "rate"),
     [(1e-3, 128, 2, 1e-3), (0.02, 128, 1, 1e-3), (0.04, 64, 1, 1e-3), (0.4, 64, 1, 3e-3)],
 )
@@ -149,7 +176,9 @@ def test_few_steps_get_short_windows_and_a_high_rate(
     seconds, context, rows, rate, talker, tmp_path, text, monkeypatch
 ):
     """In a minute: 23 steps of 128 tokens at 0.02 s per token, or 23 steps of 64 tokens at 0.04 s."""
-    monkeypatch.setattr("clearhead.runs.start.measure_start", lambda *_: (2, seconds, seconds / 3))
+    monkeypatch.setattr(
+        "clearhead.runs.start.measure_start", lambda *_: Measure(2, seconds, seconds / 3, False, 1)
+    )
     settings = request(talker, steps=None, minutes=1, context=None, batch=None, lora=2)
     plan = Run(list(documents([text])), settings, tmp_path).plan
     assert (plan.context, plan.recipe.batch_size, plan.recipe.learning_rate) == (context, rows, rate)

@@ -121,10 +121,11 @@ def test_options_that_need_a_folder_are_rejected_without_one(option, story_file)
         clearhead.train(story_file, steps=1, **SIZES, **option)
 
 
-def test_warns_when_jsonl_is_read_as_plain_text(story_text, tmp_path):
-    (tmp_path / "talks.jsonl").write_text(story_text[:3000])
-    with pytest.warns(UserWarning, match=r"^a .jsonl file is read as plain text"):
-        clearhead.train(tmp_path / "talks.jsonl", steps=1, **SIZES)
+@pytest.mark.parametrize("suffix", [".jsonl", ".json"])
+def test_warns_when_conversations_are_read_as_plain_text(story_text, tmp_path, suffix):
+    (tmp_path / f"talks{suffix}").write_text(story_text[:3000])
+    with pytest.warns(UserWarning, match=rf"^a \{suffix} file is read as plain text"):
+        clearhead.train(tmp_path / f"talks{suffix}", steps=1, **SIZES)
 
 
 def test_unknown_settings_are_rejected_with_a_suggestion(story_file):

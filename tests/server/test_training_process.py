@@ -166,6 +166,9 @@ def test_stop_and_resume(client, server, place, story_text):
     stopped = find(client)
     assert (stopped["state"], stopped["resumable"], stopped["error"]) == ("stopped", True, None)
     assert (place / "my" / "checkpoints").is_dir()
+    assert not stopped["extendable"]
+    rejected = client.post("/api/runs/my/resume", json={"minutes": 1})
+    assert (rejected.status_code, rejected.json()["error"]["code"]) == (409, "run_is_not_finished")
     assert client.post("/api/runs/my/stop").status_code == 200  # already stopped, so this has no effect
     client.get("/api/models")
     client.post("/api/open", json={"model": "my"})
@@ -181,6 +184,24 @@ def test_stop_and_resume(client, server, place, story_text):
     server.until(lambda: client.post("/api/site", json=body).status_code == 503)
     client.post("/api/open", json={"model": "my"})
     assert client.post("/api/site", json=body).content != before
+
+
+@pytest.mark.slow
+def test_finished_run_is_extended(client, server, place, story_text):
+    start(client, story_text, "short", steps=20)
+    wait_until_idle(server, client)
+    assert (find(client, "short")["state"], find(client, "short")["extendable"]) == ("finished", True)
+    for wrong in ({"minutes": 0}, {"minutes": 1e6}, {"minutes": "1"}, {"hours": 1}):
+        assert client.post("/api/runs/short/resume", json=wrong).status_code == 400
+    assert client.post("/api/runs/short/resume", json={"minutes": 0.05}).json()["now"] == "short"
+    assert (find(client, "short")["state"], find(client, "short")["extendable"]) == ("running", False)
+    wait_until_idle(server, client)
+    run = find(client, "short")
+    assert (run["state"], run["minutes"], run["error"]) == ("finished", 0.05, None)
+    assert run["steps_done"] > 20
+    steps = [each["step"] for each in metrics(client, "short")["steps"]]
+    assert steps == list(range(1, run["steps_done"] + 1))
+    assert run["extendable"]
 
 
 @pytest.mark.slow
@@ -263,6 +284,12 @@ def test_taken_and_unknown_names_are_rejected(client, server, place, model_folde
     assert (taken.status_code, taken.json()["error"]["code"]) == (409, "name_taken")
     finished = client.post("/api/runs/my/resume")
     assert (finished.status_code, finished.json()["error"]["code"]) == (409, "run_is_finished")
+    without_state = client.post("/api/runs/my/resume", json={"minutes": 1})
+    assert (without_state.status_code, without_state.json()["error"]["code"]) == (
+        409,
+        "run_is_not_extendable",
+    )
+    assert not find(client)["extendable"]
     for route in ("stop", "resume"):
         for name in ("other", "..", "%2e%2e", "my%2f", "my\\"):
             assert client.post(f"/api/runs/{name}/{route}").status_code in (404, 405), name

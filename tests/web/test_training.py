@@ -1,4 +1,4 @@
-"""Training on the page: start from a dropped text, watch, stop, resume, and scrub through snapshots."""
+"""Training on the page: start from a dropped text, watch, stop, resume, extend, and scrub through snapshots."""
 
 import shutil
 import time
@@ -265,6 +265,29 @@ def test_run_is_stopped_and_resumed(visit, school, place, model_folder, story_te
         )
         visitor.button("My-tales anhalten").click()
         visitor.button("My-tales fortsetzen").wait_for(timeout=60_000)
+
+
+def test_finished_run_is_extended(visit, school, place, story_text):
+    with school() as server:
+        visitor = visit(server, width=1400)
+        visitor.page.goto(f"{server.url}/?token={server.credentials.token}")
+        visitor.page.keyboard.press("Escape")
+        drop(visitor, story_text)
+        fill(visitor, **{"Or steps": 20}, Blocks=1, Heads=2, Width=16, Context=32)
+        visitor.button("Train").click()
+        extend = visitor.button("Extend My-tales")
+        extend.click(timeout=120_000)
+        assert state(visitor) == "finished"
+        form = visitor.page.get_by_role("form", name="Extend My-tales")
+        form.get_by_label("More minutes").fill("0.1")
+        form.get_by_role("button", name="Start").click()
+        form.wait_for(state="detached")
+        visitor.expect(lambda: whole(row(visitor).get("step", "0").replace("–", "0")) > 20, True, seconds=120)
+        extend.wait_for(timeout=120_000)
+        records = read_metrics(place / "My-tales")
+        visitor.expect(lambda: whole(row(visitor)["step"]), records[-1]["step"], seconds=60)
+        check_row(visitor, "My-tales", records, records[-1]["step"])
+        assert state(visitor) == "finished"
 
 
 @pytest.fixture

@@ -46,6 +46,14 @@ class RunRequest(RequestModel):
     )
 
 
+class ResumeRequest(RequestModel):
+    """A stopped run to resume, or a finished one to extend."""
+
+    minutes: Annotated[float, Field(gt=0, le=MAX_MINUTES)] | None = Field(
+        default=None, description="Extend a finished run by this time."
+    )
+
+
 class RunError(WireModel):
     """Why a run failed to start or ended early."""
 
@@ -75,6 +83,9 @@ class RunDetails(WireModel):
     model: str | None = Field(default=None, description="The name of the model that the run saved, if any.")
     own: bool = Field(default=False, description="Whether this server is training the run and can stop it.")
     resumable: bool = Field(default=False, description="Whether this server can resume the run.")
+    extendable: bool = Field(
+        default=False, description="Whether the run is finished and this server can extend it."
+    )
 
 
 class RunList(WireModel):

@@ -62,17 +62,16 @@ def extend_plan(
         alike = replace(request, batch=recipe.batch_size)
         if start is None:
             measure = Measure.take(alike, config, tokens, device, left)
-            learning, reading = measure.seconds_per_token, measure.seconds_per_token_read
-            plan = replace(plan, threads=measure.threads)
         else:
             network = prepare(deepcopy(start), config, request.lora).to(device)
-            _, learning, reading = measure_start(alike, network, context, tokens, left)
+            measure = measure_start(alike, network, context, tokens, left)
         left -= time.perf_counter() - began
         n_validated = n_validation if validated is None else min(n_validation, validated)
-        seconds_per_step = learning * recipe.batch_size * context
+        seconds_per_step = measure.seconds_per_token * recipe.batch_size * context
+        reading = measure.seconds_per_token_read
         schedule = Schedule.fit(left, seconds_per_step, reading, n_validated, context)
         steps = schedule.steps
-        plan = replace(plan, seconds=left, **schedule.to_plan())
+        plan = replace(plan, seconds=left, threads=measure.threads, **schedule.to_plan())
     warmup = choose_warmup(recipe.name, steps)
     recipe = replace(recipe, steps=done + steps, first_step=done, warmup=warmup)
     if start is None:

@@ -18,8 +18,9 @@ from clearhead.errors import UserError, guess
 from clearhead.files import read_json
 from clearhead.formats.opening import list_snapshots
 from clearhead.networks import config_from_json
+from clearhead.runs.checkpoint import newest_step
 from clearhead.runs.following import Follower
-from clearhead.runs.run_folder import METRICS, RUN, read_record
+from clearhead.runs.run_folder import CHECKPOINTS, METRICS, RUN, read_record
 from clearhead.summary_table import TableCell, html_table, text_table
 from clearhead.training.position_loss import bits_per_byte
 
@@ -260,20 +261,38 @@ def is_held(folder: Path) -> bool:
     return False
 
 
-def resume_command(command: Sequence[str], folder: Path) -> list[str] | None:
+def is_extendable(run: ListedRun) -> bool:
+    """Whether `clearhead` can extend the run: it is finished, was not started from Python, and its state was kept."""
+    return run.finished and _is_typed(run.command) and newest_step(run.folder / CHECKPOINTS) is not None
+
+
+def resume_command(command: Sequence[str], folder: Path, minutes: float | None = None) -> list[str] | None:
     """The arguments with which `clearhead` resumes the run; None if it was started from Python.
 
-    They are those of the original command, with --resume and the current folder.
+    They are those of the original command, with --resume and the current folder. With `minutes`, they extend a
+    finished run by that time.
     """
     if not _is_typed(command):
         return None
     arguments, given = [argument for argument in command[1:] if argument != "--resume"], False
+    if minutes is not None:
+        arguments = [*_without(arguments, ("--minutes", "--steps")), "--minutes", f"{minutes:g}"]
     for i, argument in enumerate(arguments):
         if argument in ("--out", "-o") and i + 1 < len(arguments):
             arguments[i + 1], given = str(folder), True
         elif argument.startswith("--out="):
             arguments[i], given = f"--out={folder}", True
     return [*arguments, *([] if given else ["--out", str(folder)]), "--resume"]
+
+
+def _without(arguments: Sequence[str], options: Sequence[str]) -> list[str]:
+    """The arguments without these options and their values."""
+    dropped = {i + 1 for i, argument in enumerate(arguments) if argument in options}
+    return [
+        argument
+        for i, argument in enumerate(arguments)
+        if i not in dropped and argument.partition("=")[0] not in options
+    ]
 
 
 def list_texts(command: Sequence[str]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -56,29 +57,12 @@ class Measure:
                 key=lambda measure: measure.seconds_per_token,
             )
             if device.type == "cpu":
-                measure = cls._try_fewer_threads(request, config, tokens, device, measure)
+                again = partial(cls._take, request, config, tokens, device, rows, measure.bfloat16)
+                measure = try_fewer_threads(measure, again)
             better = choose_rows(config, left / measure.seconds_per_token / BEST_STEPS)
             if request.batch or better <= rows:
                 return measure
             rows = min(better, 4 * rows)
-
-    @classmethod
-    def _try_fewer_threads(
-        cls,
-        request: TrainingRequest,
-        config: LearnerConfig,
-        tokens: Tokens,
-        device: torch.device,
-        best: Measure,
-    ) -> Measure:
-        """On a busy machine, the threads of a step wait for each other, and fewer of them are faster."""
-        for count in thread_counts()[1:]:
-            with using_threads(count):
-                measure = cls._take(request, config, tokens, device, best.rows, best.bfloat16)
-            if best.seconds_per_token < LEAST_SPEEDUP * measure.seconds_per_token:
-                break
-            best = measure
-        return best
 
     @classmethod
     def _take(
@@ -105,6 +89,20 @@ class Measure:
         network.eval()
         threads = torch.get_num_threads() if device.type == "cpu" else None
         return cls(rows, step / inputs.numel(), _typical_seconds(read) / inputs.numel(), bfloat16, threads)
+
+
+def try_fewer_threads(best: Measure, again: Callable[[], Measure]) -> Measure:
+    """Measure `again` with fewer threads, and return the fastest measure.
+
+    On a busy machine, the threads of a step wait for each other, and fewer of them are faster.
+    """
+    for count in thread_counts()[1:]:
+        with using_threads(count):
+            measure = again()
+        if best.seconds_per_token < LEAST_SPEEDUP * measure.seconds_per_token:
+            break
+        best = measure
+    return best
 
 
 def _typical_seconds(work: Callable[[], object]) -> float:

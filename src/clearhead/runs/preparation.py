@@ -34,6 +34,7 @@ TOKENIZER_TEXT_PER_TOKEN = 1_000
 TOKENIZER_TEXT_PER_SECOND = 2**16
 
 TOKENIZING_SHARE = 0.1  # of the time; if the whole text takes longer, only part of it is used
+LEAST_TOKENIZING_SHARE = 0.03  # of the time, however long it took to read the text
 COUNTED = 2**20  # tokens whose bytes are counted at a time
 LEAST_TEXT = 200_000  # bytes of text that are always used
 TRIED_TEXT, TRIED_PART = 2**18, 2**13  # bytes tokenized to measure the speed, and characters per part
@@ -164,7 +165,9 @@ def _fitting_share(
     except UserError:
         return 1.0  # `tokenize` reports the error with its position
     whole = (time.perf_counter() - began) * max(1.0, n_bytes / TRIED_TEXT)
-    return max((TOKENIZING_SHARE * 60 * request.minutes - reading) / whole, LEAST_TEXT / n_bytes)
+    seconds = 60 * request.minutes
+    fitting = max(TOKENIZING_SHARE * seconds - reading, LEAST_TOKENIZING_SHARE * seconds)
+    return max(fitting / whole, LEAST_TEXT / n_bytes)
 
 
 def _fraction(request: TrainingRequest, n_bytes: float) -> float:

@@ -35,9 +35,11 @@ from clearhead.runs.threads import ThreadTrial, describe_load, thread_counts, us
 from clearhead.runtime.device import free_memory, make_deterministic, pick_device
 from clearhead.runtime.process_group import ProcessGroup, full_tensor, local_shard
 from clearhead.text.batches import Batches, Blanks
+from clearhead.text.conversations import LIST_SUFFIX, SUFFIX
 from clearhead.text.corpus import Document
 from clearhead.text.evaluation_windows import windows_for_evaluation
 from clearhead.text.held_out import HeldOut
+from clearhead.text.sources import suffix_of
 from clearhead.text.tokenizer import Tokenizer
 from clearhead.training.objective import evaluate
 from clearhead.training.trainer import DIVERGED, Trainer
@@ -132,10 +134,12 @@ class Run:
         self.validated_at = 0  # step of the newest one
         self.marks = 0  # validations due so far, see `_passes_mark`
         self.notes: list[str] = []  # messages for the user
-        if request.start is None and any(each.name.lower().endswith(".jsonl") for each in texts):
-            self.notes.append(
-                "a .jsonl file is read as plain text: to train on conversations, fine-tune a model"
-            )
+        suffixes = {suffix_of(Path(each.name)) for each in texts}
+        for suffix in (SUFFIX, LIST_SUFFIX) if request.start is None else ():
+            if suffix in suffixes:
+                self.notes.append(
+                    f"a {suffix} file is read as plain text: to train on conversations, fine-tune a model"
+                )
         if self.threads and (note := describe_load(self.threads.counts[0])):
             self.notes.append(note)
         first, steps = self.plan.recipe.first_step, self.plan.recipe.steps

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from clearhead.formats.opening import open_model
 from clearhead.model.block import Block
 from clearhead.model.config import Config
 from clearhead.networks import Learner, LearnerConfig, need_transformer
+from clearhead.runs.measure import Measure, try_fewer_threads
 from clearhead.runs.pace import Schedule
 from clearhead.runs.plan import DEFAULT_STEPS, FEW_STEPS, Plan
 from clearhead.runs.recipes import check_memory, may_be_half
@@ -42,6 +44,7 @@ BEST_STEPS = 200
 LEAST_BATCH, MOST_BATCH = 256, 16384  # tokens
 DEFAULT_BATCH = 1024
 LONG = 1.0  # seconds; a measurement that takes this long on a CPU is not repeated
+TRIAL_SHARE = 0.05  # of the time; fewer threads are not tried if a step takes longer
 READING = 1 / 3  # forward pass as a fraction of a training step; the backward pass takes twice as long
 
 
@@ -111,43 +114,53 @@ def plan_start(
     began = time.perf_counter()
     # The weights of the base model must not change.
     network = prepare(deepcopy(network), config, request.lora).to(device)
-    rows, learning, reading = measure_start(request, network, context, tokens, left)
+    measure = measure_start(request, network, context, tokens, left)
+    rows, learning = measure.rows, measure.seconds_per_token
     left -= time.perf_counter() - began
     if left / (learning * rows * context) < FEW_STEPS and request.context is None:
         # More steps of fewer tokens: the loss falls faster (see docs/experiments.md).
         rows = request.batch or request.accumulation
         while context >= 2 * LEAST_WINDOW and left / (learning * rows * context) < FEW_STEPS:
             context //= 2
+    reading = measure.seconds_per_token_read
     schedule = Schedule.fit(left, learning * rows * context, reading, n_validation, context)
     recipe = _recipe(request, config, schedule.steps, rows, device)
-    return Plan(config, recipe, seconds=left, context=context, **schedule.to_plan())
+    threads = measure.threads
+    return Plan(config, recipe, seconds=left, context=context, threads=threads, **schedule.to_plan())
 
 
 def measure_start(
     request: TrainingRequest, network: Learner, context: int, tokens: Tokens, left: float
-) -> tuple[int, float, float]:
-    """Windows per batch for about the best number of steps; seconds per token in training and in evaluation."""
+) -> Measure:
+    """Measure with the batch that leads to about the best number of steps in the seconds left."""
     device = network.embedding.weight.device
     rows = request.batch or _rows(LEAST_BATCH * (1 if device.type == "cpu" else 16), context)
     while True:
-        recipe = _recipe(request, network.config, 2, rows, device)
-        _check_memory(request, network.config, context, recipe, device)
-        trainer = Trainer(network.train(), Batches(tokens, context, rows, seed=request.seed), recipe)
-        inputs = torch.from_numpy(trainer.batches.at(0)[0]).to(device)
-        learning = _seconds(trainer.take_step, device) / inputs.numel()
-        better = _rows(left / learning / BEST_STEPS, context)
+        measure = _measure(request, network, context, tokens, rows)
+        if device.type == "cpu" and measure.seconds_per_token * rows * context < TRIAL_SHARE * left:
+            measure = try_fewer_threads(measure, partial(_measure, request, network, context, tokens, rows))
+        better = _rows(left / measure.seconds_per_token / BEST_STEPS, context)
         if request.batch or better <= rows:
-            break
+            return measure
         rows = min(better, 4 * rows)
-    if learning * inputs.numel() > LONG:
-        return rows, learning, learning * READING
-    network.eval()
+
+
+def _measure(request: TrainingRequest, network: Learner, context: int, tokens: Tokens, rows: int) -> Measure:
+    device = network.embedding.weight.device
+    recipe = _recipe(request, network.config, 2, rows, device)
+    _check_memory(request, network.config, context, recipe, device)
+    trainer = Trainer(network.train(), Batches(tokens, context, rows, seed=request.seed), recipe)
+    inputs = torch.from_numpy(trainer.batches.at(0)[0]).to(device)
 
     def read() -> None:
         with torch.no_grad(), autocast(device, recipe.bfloat16):
             cross_entropy(network(inputs), inputs).item()
 
-    return rows, learning, _seconds(read, device) / inputs.numel()
+    learning = _seconds(trainer.take_step, device)
+    network.eval()
+    reading = learning * READING if learning > LONG else _seconds(read, device)
+    n, threads = inputs.numel(), torch.get_num_threads() if device.type == "cpu" else None
+    return Measure(rows, learning / n, reading / n, recipe.bfloat16, threads)
 
 
 def _seconds(work: Callable[[], object], device: torch.device) -> float:

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query
 from fastapi import Path as PathParameter
 
 from clearhead.api import runs as api
-from clearhead.runs.listing import ListedRun, describe_run, resume_command
+from clearhead.runs.listing import ListedRun, describe_run, is_extendable, resume_command
 from clearhead.server.disconnect import in_thread
 from clearhead.server.errors import APIError
 from clearhead.server.responses import RUN_ERRORS
@@ -47,6 +47,7 @@ def make_router(runs: RunRegistry, manager: TrainingManager) -> APIRouter:
             model=runs.model_of(run.folder),
             own=current is not None,
             resumable=state == "stopped" and resume_command(run.command, run.folder) is not None,
+            extendable=state == "finished" and manager.folder is not None and is_extendable(run),
         )
 
     def list_all() -> api.RunList:
@@ -103,9 +104,12 @@ def make_router(runs: RunRegistry, manager: TrainingManager) -> APIRouter:
         return await in_thread(lambda _: list_all())
 
     @router.post("/runs/{name}/resume", responses=RUN_ERRORS)
-    async def resume(name: RunInPath) -> api.RunList:
-        """Resume a stopped run; the result is the same as without the interruption."""
-        await manager.resume(name)
+    async def resume(name: RunInPath, body: api.ResumeRequest | None = None) -> api.RunList:
+        """Resume a stopped run, or extend a finished one by some minutes.
+
+        A resumed run with a number of steps has the same result as without the interruption.
+        """
+        await manager.resume(name, None if body is None else body.minutes)
         return await in_thread(lambda _: list_all())
 
     return router

@@ -17,7 +17,7 @@ from typing import IO
 
 from clearhead.api import runs as api
 from clearhead.runs.demo import STORIES
-from clearhead.runs.listing import describe_run, is_held, resume_command
+from clearhead.runs.listing import describe_run, is_extendable, is_held, resume_command
 from clearhead.runs.run_folder import is_run
 from clearhead.server.disconnect import in_thread
 from clearhead.server.errors import APIError, truncate_values
@@ -52,7 +52,10 @@ class TrainingProcess:
 
 
 class TrainingManager:
-    """Starts, stops and resumes runs. New runs go to the first searched folder; without one, none can start."""
+    """Starts, stops, resumes and extends runs.
+
+    New runs go to the first searched folder; without one, none can start.
+    """
 
     def __init__(
         self,
@@ -85,20 +88,26 @@ class TrainingManager:
         finally:
             self._starting = False
 
-    async def resume(self, name: str) -> None:
-        """Resume a run with the command that started it."""
+    async def resume(self, name: str, minutes: float | None = None) -> None:
+        """Resume a stopped run, or extend a finished one by `minutes`, with the command that started it."""
         self._check_available()
         folder = self._find(name)
         run = describe_run(folder)
-        if run.finished:
-            message = f"the run {name!r} is finished and cannot be resumed"
-            raise APIError(409, "run_is_finished", message, "name", name=name)
+        if run.finished and minutes is None:
+            message = f"the run {name!r} is finished: to extend it, give a number of minutes"
+            raise APIError(409, "run_is_finished", message, "minutes", name=name)
         if is_held(folder):
             raise APIError(409, "already_training", f"the run {name!r} is already training", "name")
-        command = resume_command(run.command, folder)
+        if not run.finished and minutes is not None:
+            message = f"the run {name!r} is not finished: resume it without minutes, and extend it afterwards"
+            raise APIError(409, "run_is_not_finished", message, "minutes", name=name)
+        command = resume_command(run.command, folder, minutes)
         if command is None:
             message = f"the run {name!r} was started from Python: resume it there"
             raise APIError(409, "started_elsewhere", message, "name", name=name)
+        if run.finished and not is_extendable(run):
+            message = f"the run {name!r} has no checkpoint to extend it from: start a new run"
+            raise APIError(409, "run_is_not_extendable", message, "name", name=name)
         self._starting = True
         try:
             await self._launch(name, folder, command)

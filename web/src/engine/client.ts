@@ -75,8 +75,9 @@ export class ApiClient {
     return (await this.#request("POST", `/api/runs/${encodeURIComponent(name)}/stop`)).json();
   }
 
-  async resumeRun(name: string): Promise<Schemas["RunList"]> {
-    return (await this.#request("POST", `/api/runs/${encodeURIComponent(name)}/resume`)).json();
+  /** Resumes a stopped run, or extends a finished one by `minutes`. */
+  async resumeRun(name: string, minutes: number | null = null): Promise<Schemas["RunList"]> {
+    return (await this.#request("POST", `/api/runs/${encodeURIComponent(name)}/resume`, { minutes })).json();
   }
 
   /** Scores every head. Slow on the first call for a model. */

@@ -677,7 +677,9 @@ export interface paths {
         put?: never;
         /**
          * Resume
-         * @description Resume a stopped run; the result is the same as without the interruption.
+         * @description Resume a stopped run, or extend a finished one by some minutes.
+         *
+         *     A resumed run with a number of steps has the same result as without the interruption.
          */
         post: operations["resume_api_runs__name__resume_post"];
         delete?: never;
@@ -2187,6 +2189,17 @@ export interface components {
             json_schema?: components["schemas"]["SchemaFormat"] | null;
         };
         /**
+         * ResumeRequest
+         * @description A stopped run to resume, or a finished one to extend.
+         */
+        ResumeRequest: {
+            /**
+             * Minutes
+             * @description Extend a finished run by this time.
+             */
+            minutes?: number | null;
+        };
+        /**
          * RopeScaling
          * @description How RoPE frequencies are scaled for a context longer than the one the model was first trained on.
          *
@@ -2293,6 +2306,12 @@ export interface components {
              * @default false
              */
             resumable: boolean;
+            /**
+             * Extendable
+             * @description Whether the run is finished and this server can extend it.
+             * @default false
+             */
+            extendable: boolean;
         };
         /**
          * RunError
@@ -6636,7 +6655,11 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ResumeRequest"] | null;
+            };
+        };
         responses: {
             /** @description Successful Response */
             200: {

@@ -324,7 +324,7 @@ export const de: Messages = {
   },
   training: {
     description:
-      "Verfolge den Verlust eines Laufs auf dem Trainingstext und auf zurückgehaltenem Validierungstext. Starte einen Lauf mit deinem eigenen Text, halte ihn an und setze ihn fort.",
+      "Verfolge den Verlust eines Laufs auf dem Trainingstext und auf zurückgehaltenem Validierungstext. Starte einen Lauf mit deinem eigenen Text, halte ihn an, setze ihn fort und verlängere ihn, wenn er fertig ist.",
     runs: "Läufe",
     loading: "Läufe werden geladen …",
     loadingSteps: "Kurven werden geladen …",
@@ -353,6 +353,10 @@ export const de: Messages = {
     stopName: (run) => `${run} anhalten`,
     resume: "Fortsetzen",
     resumeName: (run) => `${run} fortsetzen`,
+    extend: "Verlängern",
+    extendName: (run) => `${run} verlängern`,
+    moreMinutes: "Weitere Minuten",
+    extendStart: "Starten",
     loss: "Verlust in Nats je Token. Blasse Linie: Training; dünne Linie: Training, geglättet; dicke Linie mit Punkten: Validierung.",
     lossBuiltIn:
       "Der Trainingsverlust des eingebauten Modells ist höher als sein Validierungsverlust, weil nur der Trainingstext auch Listen zufälliger Wörter enthält.",

@@ -306,7 +306,7 @@ export const en = {
   },
   training: {
     description:
-      "Watch the loss of a run on its training text and on held-out validation text. Start a run on your own text, stop it and resume it.",
+      "Watch the loss of a run on its training text and on held-out validation text. Start a run on your own text, stop and resume it, and extend it once it is finished.",
     runs: "Runs",
     loading: "Loading the runs…",
     loadingSteps: "Loading the curves…",
@@ -334,6 +334,10 @@ export const en = {
     stopName: (run: string) => `Stop ${run}`,
     resume: "Resume",
     resumeName: (run: string) => `Resume ${run}`,
+    extend: "Extend",
+    extendName: (run: string) => `Extend ${run}`,
+    moreMinutes: "More minutes",
+    extendStart: "Start",
     loss: "Loss in nats per token. Pale line: training; thin line: training, smoothed; bold line with dots: validation.",
     lossBuiltIn:
       "The built-in model's training loss is higher than its validation loss, because lists of random words occur only in the training text.",

@@ -68,7 +68,12 @@ export const REFUSALS: Messages["refusals"] = {
   name_taken: ({ name }) => `„${name}“ gibt es schon: Wähle einen anderen Namen.`,
   already_training: () => "Es läuft bereits ein Training. Es kann immer nur ein Lauf aktiv sein.",
   run_not_found: ({ name }) => `Einen Lauf „${name}“ gibt es nicht.`,
-  run_is_finished: ({ name }) => `Der Lauf „${name}“ ist fertig und kann nicht fortgesetzt werden.`,
+  run_is_finished: ({ name }) =>
+    `Der Lauf „${name}“ ist fertig. Um ihn zu verlängern, gib eine Zahl von Minuten an.`,
+  run_is_not_finished: ({ name }) =>
+    `Der Lauf „${name}“ ist noch nicht fertig. Setze ihn ohne Minutenangabe fort und verlängere ihn danach.`,
+  run_is_not_extendable: ({ name }) =>
+    `Zum Lauf „${name}“ gibt es keinen Zwischenstand, von dem aus er verlängert werden könnte. Starte einen neuen Lauf.`,
   started_elsewhere: ({ name }) =>
     `Der Lauf „${name}“ wurde anderswo gestartet: Halte ihn dort an oder setze ihn dort fort.`,
   cannot_be_trained: () => "Dieser Server kann keine Modelle trainieren.",

@@ -16,7 +16,7 @@ export class TrainingRuns implements Resource<Run[]> {
   active = $state<string | null>(null); // the run that the server is training
   finished = $state<string | null>(null); // the last one that it finished while the page was open
   error = $state.raw<Problem | null>(null); // of the last poll
-  refusal = $state.raw<Problem | null>(null); // of the last start, stop or resume
+  refusal = $state.raw<Problem | null>(null); // of the last start, stop, resume or extension
   starting = $state(false);
   readonly steps = new SvelteMap<string, RunStep[]>(); // by run
   readonly loading = $derived(this.current === null && this.error === null);
@@ -112,6 +112,13 @@ export class TrainingRuns implements Resource<Run[]> {
   async resume(name: string): Promise<void> {
     await this.#request(async () => this.#update(await this.api.resumeRun(name)));
     this.watch(this.#watched);
+  }
+
+  /** Extends a finished run and returns whether the server accepted it. */
+  async extend(name: string, minutes: number): Promise<boolean> {
+    const accepted = await this.#request(async () => this.#update(await this.api.resumeRun(name, minutes)));
+    if (accepted) this.watch(this.#watched);
+    return accepted;
   }
 
   #update(list: Awaited<ReturnType<ApiClient["runs"]>>): void {
