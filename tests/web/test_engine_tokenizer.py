@@ -211,6 +211,37 @@ def pieces(**settings) -> Tokenizer:
     return wrap(inner)
 
 
+def gemma() -> Tokenizer:
+    """A tokenizer with byte fallback that joins runs of spaces, and splits where no space is left, as Gemma's does."""
+    words = [
+        "<unk>",
+        *(f"<0x{byte:02X}>" for byte in range(256)),
+        "▁",
+        *"acdehiknorst",
+        "th",
+        "the",
+        "▁the",
+        "ro",
+    ]
+    inner = tokenizers.Tokenizer(
+        models.BPE(
+            vocab={word: i for i, word in enumerate(words)},
+            merges=[("t", "h"), ("th", "e"), ("▁", "the"), ("r", "o")],
+            unk_token="<unk>",
+            fuse_unk=True,
+            byte_fallback=True,
+        )
+    )
+    inner.normalizer = normalizers.Replace(" ", "▁")
+    inner.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous")
+    inner.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
+    inner.add_special_tokens(["<s>", "</s>"])
+    inner.add_tokens(
+        [AddedToken("▁" * count, normalized=False) for count in range(2, 6)] + [AddedToken("\n\n")]
+    )
+    return wrap(inner, bos_token="<s>", add_bos_token=True)
+
+
 def split(pattern: str, behavior: str, invert: bool = False) -> Tokenizer:
     inner = tokenizers.Tokenizer(models.BPE())
     inner.pre_tokenizer = pre_tokenizers.Sequence(
@@ -256,6 +287,7 @@ KINDS = {
     },
     "pieces": lambda: pieces(),
     "pieces, fused": lambda: pieces(fuse_unk=True),
+    "gemma": gemma,
     "unigram": lambda: unigram(False),
     "unigram with bytes": lambda: unigram(True),
     "words": lambda: words(False),
@@ -326,12 +358,12 @@ def compare(recorded: dict[str, dict[str, object]], folder: Path) -> None:
     path = folder / "recorded.json"
     path.write_text(json.dumps(recorded))
     done = subprocess.run(
-        [npx, "vitest", "run", "--testTimeout=120000", "tests/engine/tokenizer/recorded.test.ts"],
+        [npx, "vitest", "run", "--testTimeout=900000", "tests/engine/tokenizer/recorded.test.ts"],
         cwd=WEB,
         env={**os.environ, "CLEARHEAD_RECORDED": str(path), "NO_COLOR": "1"},
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=1000,
     )
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]
     assert f"{len(recorded)} passed" in done.stdout

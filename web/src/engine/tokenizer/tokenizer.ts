@@ -56,15 +56,12 @@ export class Tokenizer {
 
   /** The tokenizer in the text of a tokenizer.json. */
   static parse(text: string, config: TokenizerConfig, ends: number[] = []): Tokenizer {
-    try {
-      return new Tokenizer(JSON.parse(text) as TokenizerFile, config, ends);
-    } catch (error) {
-      if (error instanceof UserError) throw error;
-      const reason = String((error as Error).message)
-        .replace(/\s+/g, " ")
-        .slice(0, 300);
-      throw new UserError(`tokenizer.json is not a tokenizer (${reason}); copy it again from its source`);
-    }
+    return explain(() => new Tokenizer(JSON.parse(text) as TokenizerFile, config, ends));
+  }
+
+  /** The tokenizer in a tokenizer.json that was parsed, which may be damaged. */
+  static read(file: unknown, config: TokenizerConfig, ends: number[] = []): Tokenizer {
+    return explain(() => new Tokenizer(file as TokenizerFile, config, ends));
   }
 
   /** A special token by its role, such as bos_token, if there is one. */
@@ -195,6 +192,19 @@ export class Tokenizer {
     if (start === undefined) return [];
     if (!file.post_processor) return this.#config.add_bos_token === true ? [start] : [];
     return makePostProcessor(file.post_processor)([])[0] === start ? [start] : [];
+  }
+}
+
+/** Turns whatever a damaged file causes into one clear error. */
+function explain(make: () => Tokenizer): Tokenizer {
+  try {
+    return make();
+  } catch (error) {
+    if (error instanceof UserError) throw error;
+    const reason = String((error as Error).message)
+      .replace(/\s+/g, " ")
+      .slice(0, 300);
+    throw new UserError(`tokenizer.json is not a tokenizer (${reason}); copy it again from its source`);
   }
 }
 

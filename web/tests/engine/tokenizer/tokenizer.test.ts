@@ -134,6 +134,7 @@ test("a damaged file is one clear error", () => {
     /^tokenizer.json is not a tokenizer \(.*\); copy it again/,
   );
   expect(() => Tokenizer.parse("{}", CONFIG)).toThrow(UserError);
+  expect(() => Tokenizer.read(null, CONFIG)).toThrow(UserError);
   expect(() => Tokenizer.parse('{"model": {"type": "BPE", "vocab": {}}}', CONFIG)).toThrow(UserError);
   expect(() => bytes({}, { eos_token: "</s>" })).toThrow(
     "has eos_token '</s>': expected a token in the vocabulary",
