@@ -156,3 +156,12 @@ def test_logit_lens_matches_the_trace(kind):
         [each["text"] for each in row[2:4]] for row in found
     ]
     assert "rows 0 to 99" in post_invalid(kind, "lens", rows=[0, 99])
+
+
+def test_logit_lens_of_some_rows_keeps_the_positions_of_edits(kind):
+    edits = [{"site": "final", "scale": 2.0, "at": [3]}]
+    found = ask(kind, "lens", edits=edits)["tokens"]
+    some = ask(kind, "lens", rows=[2, 4], edits=edits)["tokens"]
+    for row, expected in zip(some, found, strict=True):
+        probabilities = [cell["probability"] for cell in expected[2:4]]
+        assert [cell["probability"] for cell in row] == pytest.approx(probabilities, abs=1e-5)

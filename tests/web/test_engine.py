@@ -86,6 +86,7 @@ REQUESTS = [
     ("lens", {"token": 5}),
     ("lens", {"rows": [3, 6]}),
     ("lens", {"edits": [ABLATED, {"site": "final", "scale": 2.0, "at": [1]}]}),
+    ("lens", {"rows": [6, 9], "edits": [{"site": "final", "scale": 2.0, "at": [7]}]}),
     # Requests that cannot be answered
     ("trace", {"text": ""}),
     ("trace", {"text": "a" * 30}),

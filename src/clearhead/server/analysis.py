@@ -137,8 +137,13 @@ def _log_probabilities(logits: Tensor, token: int) -> list[float]:
 def _lens_of_blocks(
     trace: Trace, blocks: Iterable[int], rows: list[int], token: int | None
 ) -> list[list[api.LensToken]]:
-    streams = torch.stack([trace.read(f"block.{block}.output", rows=rows) for block in blocks])
-    probabilities = trace.unembed(streams).float().softmax(-1)
+    # An edit outside the blocks selects positions of the whole text, so all of it is unembedded.
+    whole = bool(trace.edits.of(None).made)
+    streams = torch.stack(
+        [trace.read(f"block.{block}.output", rows=None if whole else rows) for block in blocks]
+    )
+    logits = trace.unembed(streams)
+    probabilities = (logits[:, rows] if whole else logits).float().softmax(-1)
     likeliest = probabilities.max(-1)
     found = []
     for values, ids, of_block in zip(likeliest.values, likeliest.indices, probabilities, strict=True):

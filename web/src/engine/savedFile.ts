@@ -3,6 +3,7 @@
 import type { PartName } from "../model/steps";
 import type { Span } from "../model/sites";
 import type { Fetch } from "./client";
+import { matrixResponse } from "./matrixResponse";
 import type { ViewName } from "../state/location";
 import type { OfflineSource } from "./offline";
 import { SavedText, type SavedTextHeader, type Tensor } from "./savedText";
@@ -186,12 +187,4 @@ function stableStringify(value: unknown): string {
   if (typeof value !== "object" || value === null) return JSON.stringify(value);
   const entries = Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1));
   return `{${entries.map(([name, field]) => `${name}:${stableStringify(field)}`).join()}}`;
-}
-
-/** A response in the format that `decodeMatrices` reads. */
-function matrixResponse(parts: { values: Float32Array; shape: number[] }[]): Response {
-  const shapes = parts.map(({ shape }) => shape.join(",")).join(";");
-  return new Response(new Blob(parts.map(({ values }) => values as Float32Array<ArrayBuffer>)), {
-    headers: { "X-Shape": shapes },
-  });
 }

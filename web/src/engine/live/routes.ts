@@ -1,18 +1,26 @@
 /** The requests that the engine answers in the browser. */
 
+import { ApiError } from "../client";
+import { matrixResponse } from "../matrixResponse";
+import { UserError } from "../userError";
 import { attribute, compare, effects, lens, why } from "./analysis";
 import { Matrices, readPatterns, readSites, readStreams, spell, tokenize, traceText } from "./inspection";
-import type { TraceCache } from "./traceCache";
+import { type LiveModel, TraceCache } from "./traceCache";
 
-/** Answers a request's body with JSON or matrices; throws a `UserError` if it cannot. */
-export type Answer = (body: unknown) => object | Matrices;
+/** Answers a request, given its body, with a response or with a value to send as JSON. Throws an `ApiError`. */
+export type Answer = (body: unknown) => Promise<unknown>;
 
-/** The answers by path. */
-export function makeRoutes(cache: TraceCache): Record<string, Answer> {
+/** The answers by path. `open` loads a model; it is called for every request about the model. */
+export function makeRoutes(open: (model: string) => Promise<LiveModel>): Record<string, Answer> {
+  const models = new Map<string, LiveModel>();
+  const cache = new TraceCache((name) => models.get(name));
   const route =
-    <Body>(answer: (body: Body, cache: TraceCache) => object): Answer =>
-    (body) =>
-      answer(body as Body, cache);
+    <Body extends About>(answer: (body: Body, cache: TraceCache) => object): Answer =>
+    async (request) => {
+      const body = request as Body;
+      for (const { model } of body.other ? [body, body.other] : [body]) models.set(model, await open(model));
+      return respond(() => answer(body, cache));
+    };
   return {
     "/api/tokens": route(tokenize),
     "/api/token_texts": route(spell),
@@ -26,4 +34,20 @@ export function makeRoutes(cache: TraceCache): Record<string, Answer> {
     "/api/why": route(why),
     "/api/lens": route(lens),
   };
+}
+
+/** The models that a request is about. */
+interface About {
+  model: string;
+  other?: { model: string };
+}
+
+function respond(answer: () => object): unknown {
+  try {
+    const value = answer();
+    return value instanceof Matrices ? matrixResponse(value.parts) : value;
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error;
+    throw new ApiError(400, error.message, error.code || "invalid_request", error.values);
+  }
 }

@@ -1,10 +1,9 @@
 /** The engine answers the page's requests as the server does. */
 
 import { describe, expect, test } from "vitest";
-import { Matrices } from "../../../src/engine/live/inspection";
+import { ApiError } from "../../../src/engine/client";
 import { makeRoutes } from "../../../src/engine/live/routes";
-import { TraceCache } from "../../../src/engine/live/traceCache";
-import { UserError } from "../../../src/engine/userError";
+import { decodeMatrices } from "../../../src/model/matrix";
 import { decode, makeNetwork, recorded } from "../recorded";
 
 const TOLERANCE = 2e-5;
@@ -13,18 +12,22 @@ describe.skipIf(Object.keys(recorded).length === 0)("with models recorded by the
   describe.each(Object.keys(recorded))("%s", (kind) => {
     const model = recorded[kind]!;
     const live = { network: makeNetwork(model), tokenizer: makeTokenizer(model.characters) };
-    const routes = makeRoutes(new TraceCache((name) => (name === "model" ? live : undefined)));
+    const routes = makeRoutes((name) => {
+      if (name === "model") return Promise.resolve(live);
+      return Promise.reject(new ApiError(404, `there is no model ${name}`, "model_not_found", { name }));
+    });
 
     test.each(model.exchanges.map(({ path, body }, i) => [`${path} ${JSON.stringify(body)}`, i] as const))(
       "%s",
-      (_, i) => {
+      async (_, i) => {
         const { path, body, status, json, matrices } = model.exchanges[i]!;
-        const answer = () => routes[path]!(body);
-        if (status !== 200) return expectError(answer, json as ErrorBody);
-        const response = answer();
-        if (!matrices) return expectClose(byName(response), byName(json), path);
-        const { parts } = response as Matrices;
-        expect(parts.map(({ shape }) => shape)).toEqual(matrices.shapes);
+        const answer = routes[path]!(body);
+        if (status !== 200) return expectError(answer, status, json as ErrorBody);
+        if (!matrices) return expectClose(byName(await answer), byName(json), path);
+        const response = (await answer) as Response;
+        const shapes = response.headers.get("X-Shape")!;
+        expect(shapes).toBe(matrices.shapes.map((shape) => shape.join()).join(";"));
+        const parts = decodeMatrices(await response.arrayBuffer(), shapes);
         const values = parts.flatMap((part) => Array.from(part.values));
         expectClose(values, Array.from(decode({ shape: [], data: matrices.data })), path);
       },
@@ -36,17 +39,11 @@ interface ErrorBody {
   error: { code: string; values: Record<string, string | number> };
 }
 
-function expectError(answer: () => unknown, { error }: ErrorBody): void {
-  let thrown: unknown;
-  try {
-    answer();
-  } catch (reason) {
-    thrown = reason;
-  }
-  expect(thrown).toBeInstanceOf(UserError);
-  const { code, values } = thrown as UserError;
-  expect(code || "invalid_request").toBe(error.code);
-  expect(values).toEqual(error.values);
+async function expectError(answer: Promise<unknown>, status: number, { error }: ErrorBody): Promise<void> {
+  const reason: unknown = await answer.catch((thrown: unknown) => thrown);
+  expect(reason).toBeInstanceOf(ApiError);
+  const { code, values } = error;
+  expect(reason).toMatchObject({ status, code, values });
 }
 
 /** Compares numbers by the largest one in their list or object, and everything else exactly. */
