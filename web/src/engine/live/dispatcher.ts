@@ -67,11 +67,15 @@ export class Dispatcher {
   }
 }
 
-/** An error in the form in which the server reports one. */
+/** An error in the form in which the server reports one. An error with a code is about the request. */
 function toErrorResponse(reason: unknown): Response {
   const message = reason instanceof Error ? reason.message : String(reason);
-  const { status = 500, code = "", values = {} } = reason instanceof ApiError ? reason : {};
-  return Response.json({ error: { message, code, values } }, { status: status >= 400 ? status : 500 });
+  const { code, values = {}, status } = (reason ?? {}) as Partial<ApiError>;
+  const known = typeof code === "string" ? code : ""; // a DOMException has a number
+  return Response.json(
+    { error: { message, code: known, values } },
+    { status: status ?? (known ? 400 : 500) },
+  );
 }
 
 /** Resolves after the messages that have already arrived. */

@@ -20,13 +20,12 @@ export interface LiveIndex {
   models: { details: Model; folder: string }[];
 }
 
-/** A model in memory, with the kernels that hold its matrices. */
+/** A model in memory. */
 export interface LoadedModel {
   details: Model;
   config: Config;
   tokenizer: unknown; // the contents of tokenizer.json
   weights: Weights;
-  kernels: Kernels;
 }
 
 export class LiveModels {
@@ -66,7 +65,7 @@ export class LiveModels {
     ]);
     const onprogress = (done: number, total: number) => this.onprogress({ model: name, done, total });
     const weights = await Weights.load(index, kernels, readFile, onprogress);
-    return { details, config, tokenizer, weights, kernels };
+    return { details, config, tokenizer, weights };
   }
 
   #readAnswers(name: string): Promise<Record<string, unknown>> {

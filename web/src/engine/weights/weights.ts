@@ -42,10 +42,10 @@ export class Weights {
   readonly #parts: Part[] = [];
 
   private constructor(
-    readonly index: WeightIndex,
-    kernels: Kernels,
+    index: WeightIndex,
+    readonly kernels: Kernels,
   ) {
-    for (const entry of index.tensors) this.#allocate(entry, kernels);
+    for (const entry of index.tensors) this.#allocate(entry);
   }
 
   /** Throws an ApiError that names the file if one is missing or damaged. */
@@ -94,9 +94,9 @@ export class Weights {
     return this.#matrices.has(name) || this.#vectors.has(name);
   }
 
-  matrix(name: string): Weight {
+  weight(name: string): Weight {
     const found = this.#matrices.get(name);
-    if (!found && name === "unembedding.weight") return this.matrix("embedding.weight");
+    if (!found && name === "unembedding.weight") return this.weight("embedding.weight");
     if (!found) throw new Error(`no matrix ${name}`);
     return found;
   }
@@ -107,14 +107,14 @@ export class Weights {
     return found;
   }
 
-  #allocate({ name, shape: [rows, columns], type, start, scales }: TensorEntry, kernels: Kernels): void {
+  #allocate({ name, shape: [rows, columns], type, start, scales }: TensorEntry): void {
     if (columns === undefined) {
       const vector = new Float32Array(rows);
       this.#vectors.set(name, vector);
       this.#parts.push(partOf(start, vector));
       return;
     }
-    const W = kernels.allocate(rows, columns, type);
+    const W = this.kernels.allocate(rows, columns, type);
     this.#matrices.set(name, W);
     this.#parts.push({ start, length: byteLength(W), write: (at, bytes) => W.write(at, bytes) });
     if (scales !== undefined) this.#parts.push(partOf(scales, W.scales));
