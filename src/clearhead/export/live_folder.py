@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from clearhead.errors import UserError
-from clearhead.export.live_weights import Numbers, write_live_model
+from clearhead.export.live_weights import NumberType, write_live_model
 from clearhead.files import disk_errors, write_text
 from clearhead.language_model import LanguageModel
 from clearhead.server.in_process import InProcessClient
@@ -26,7 +26,7 @@ ANSWERED = ("/api/heads", "/api/examples", "/api/opening")
 def write_live_models(
     models: Sequence[LanguageModel],
     folder: Path,
-    numbers: Numbers = "float32",
+    numbers: NumberType = "float32",
     log: Callable[[str], object] = lambda _: None,
 ) -> list[Path]:
     """Write the models and return the files. `numbers` is the type of their matrices. The list is written last."""

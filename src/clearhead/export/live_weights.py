@@ -25,7 +25,7 @@ from clearhead.model.config import check_kind
 from clearhead.model.transformer import Transformer
 from clearhead.runtime.quantization import need_exact
 
-Numbers = Literal["float32", "float16", "int8"]
+NumberType = Literal["float32", "float16", "int8"]
 
 WEIGHTS_FILE, CONFIG_FILE = "weights.json", "config.json"
 FORMAT = 1
@@ -33,14 +33,14 @@ PIECE_SIZE = 8_000_000  # bytes; browsers and hosts cache files of this size
 MOST_FLOAT16, MOST_INT8 = 65504, 127
 
 
-def write_live_model(model: LanguageModel, folder: Path, numbers: Numbers = "float32") -> list[Path]:
+def write_live_model(model: LanguageModel, folder: Path, numbers: NumberType = "float32") -> list[Path]:
     """Write a model that the page can run, and return the files: config, tokenizer and weights.
 
     `numbers` is the type of the matrices: float32, float16, or int8 with one scale per row. Norms, biases
     and positions stay float32. The index of the weights is written last.
     """
     network = model.transformer("publishing a live model")
-    check_kind("numbers", numbers, get_args(Numbers))
+    check_kind("numbers", numbers, get_args(NumberType))
     need_exact(network, "publishing a live model")
     with disk_errors(folder, "the model was not published"):
         folder.mkdir(parents=True, exist_ok=True)
@@ -51,7 +51,7 @@ def write_live_model(model: LanguageModel, folder: Path, numbers: Numbers = "flo
     return [folder / CONFIG_FILE, *tokenizer, *weights]
 
 
-def encode_weights(network: Transformer, numbers: Numbers) -> tuple[dict[str, Any], Iterator[bytes]]:
+def encode_weights(network: Transformer, numbers: NumberType) -> tuple[dict[str, Any], Iterator[bytes]]:
     """Return the index and the pieces. The index is complete when all pieces have been taken."""
     index: dict[str, Any] = {"format": FORMAT, "numbers": numbers, "bytes": 0, "tensors": [], "pieces": []}
     return index, _encode_pieces(own_tensors(network), numbers, index)
@@ -61,7 +61,7 @@ def piece_file(sha256: str) -> str:
     return f"weights-{sha256[:16]}.bin"
 
 
-def _write_weights(network: Transformer, folder: Path, numbers: Numbers) -> list[Path]:
+def _write_weights(network: Transformer, folder: Path, numbers: NumberType) -> list[Path]:
     index, pieces = encode_weights(network, numbers)
     paths = []
     for piece in pieces:
@@ -79,14 +79,16 @@ def _write_bytes(content: bytes, path: Path) -> None:
     path.write_bytes(content)
 
 
-def _encode_pieces(tensors: dict[str, Tensor], numbers: Numbers, index: dict[str, Any]) -> Iterator[bytes]:
+def _encode_pieces(tensors: dict[str, Tensor], numbers: NumberType, index: dict[str, Any]) -> Iterator[bytes]:
     for piece in _cut(_encode_tensors(tensors, numbers, index), PIECE_SIZE):
         sha256 = hashlib.sha256(piece).hexdigest()
         index["pieces"].append({"file": piece_file(sha256), "bytes": len(piece), "sha256": sha256})
         yield piece
 
 
-def _encode_tensors(tensors: dict[str, Tensor], numbers: Numbers, index: dict[str, Any]) -> Iterator[bytes]:
+def _encode_tensors(
+    tensors: dict[str, Tensor], numbers: NumberType, index: dict[str, Any]
+) -> Iterator[bytes]:
     """Yield the numbers of all tensors, and add each tensor to the index."""
     for name, tensor in tensors.items():
         type_ = numbers if tensor.dim() == 2 and name != "position.weight" else "float32"
@@ -101,7 +103,7 @@ def _encode_tensors(tensors: dict[str, Tensor], numbers: Numbers, index: dict[st
         yield scales
 
 
-def _encode(name: str, tensor: Tensor, numbers: Numbers) -> tuple[bytes, bytes]:
+def _encode(name: str, tensor: Tensor, numbers: NumberType) -> tuple[bytes, bytes]:
     """Return the numbers and, for int8, the scales of the rows."""
     if numbers == "float32":
         return tensor.numpy().astype("<f4").tobytes(), b""

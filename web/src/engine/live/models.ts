@@ -7,7 +7,7 @@ import { WasmKernels } from "../kernels/wasm";
 import type { Config, Model } from "../types";
 import { INDEX_FILE, type WeightIndex, Weights } from "../weights/weights";
 import type { Routes } from "./dispatcher";
-import { inFolder, type ReadFile, readJson } from "../weights/files";
+import { inFolder, type ReadModelFile, readJson } from "../weights/files";
 import type { ProgressMessage } from "./messages";
 
 export const LIVE_FILE = "live.json";
@@ -34,7 +34,7 @@ export class LiveModels {
   readonly #index = new Map<string, Promise<LiveIndex>>();
 
   constructor(
-    readonly readFile: ReadFile,
+    readonly readFile: ReadModelFile,
     readonly onprogress: (progress: ProgressMessage) => void,
   ) {}
 
@@ -74,7 +74,7 @@ export class LiveModels {
     );
   }
 
-  async #find(name: string): Promise<{ details: Model; readFile: ReadFile }> {
+  async #find(name: string): Promise<{ details: Model; readFile: ReadModelFile }> {
     const { models } = await this.#readIndex();
     const found = models.find(({ details }) => details.name === name);
     if (!found) throw new ApiError(404, `there is no model ${name} here`, "model_not_found", { name });

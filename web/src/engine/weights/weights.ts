@@ -2,7 +2,7 @@
 
 import { ApiError } from "../client";
 import { byteLength, type Kernels, type NumberType, type Weight } from "../kernels/kernels";
-import { damaged, notLoaded, type ReadFile } from "./files";
+import { damaged, notLoaded, type ReadModelFile } from "./files";
 import { sha256 } from "./sha256";
 
 export const INDEX_FILE = "weights.json";
@@ -52,7 +52,7 @@ export class Weights {
   static async load(
     index: WeightIndex,
     kernels: Kernels,
-    readFile: ReadFile,
+    readFile: ReadModelFile,
     onprogress: OnProgress = () => undefined,
   ): Promise<Weights> {
     checkIndex(index);
