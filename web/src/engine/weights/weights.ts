@@ -39,7 +39,7 @@ const PIECES_AHEAD = 3; // requested at the same time
 export class Weights {
   readonly #matrices = new Map<string, Weight>();
   readonly #vectors = new Map<string, Float32Array>();
-  readonly #parts: Part[] = [];
+  readonly #parts: StreamPart[] = [];
 
   private constructor(
     index: WeightIndex,
@@ -111,13 +111,13 @@ export class Weights {
     if (columns === undefined) {
       const vector = new Float32Array(rows);
       this.#vectors.set(name, vector);
-      this.#parts.push(partOf(start, vector));
+      this.#parts.push(streamPart(start, vector));
       return;
     }
     const W = this.kernels.allocate(rows, columns, type);
     this.#matrices.set(name, W);
     this.#parts.push({ start, length: byteLength(W), write: (at, bytes) => W.write(at, bytes) });
-    if (scales !== undefined) this.#parts.push(partOf(scales, W.scales));
+    if (scales !== undefined) this.#parts.push(streamPart(scales, W.scales));
   }
 
   /** Writes some bytes of the stream to the tensors that they belong to. */
@@ -131,13 +131,13 @@ export class Weights {
 }
 
 /** A part of the stream, and where its bytes go. */
-interface Part {
+interface StreamPart {
   start: number;
   length: number;
   write: (at: number, bytes: Uint8Array) => void;
 }
 
-function partOf(start: number, numbers: Float32Array): Part {
+function streamPart(start: number, numbers: Float32Array): StreamPart {
   const target = new Uint8Array(numbers.buffer, numbers.byteOffset, numbers.byteLength);
   return { start, length: target.length, write: (at, bytes) => target.set(bytes, at) };
 }
