@@ -42,6 +42,7 @@ def test_the_folder_lists_its_models_with_their_answers(make, tmp_path):
     assert (one["folder"], other["folder"]) == ("models/0", "models/1")
     assert (one["details"]["name"], other["details"]["name"]) == ("one", HOSTILE)
     assert one["details"]["config"]["norm"] == "rms"
+    assert one["ends"] == [one["details"]["config"]["n_vocab"] - 1]
     answers = read(tmp_path / "models" / "1" / "answers.json")
     assert set(answers) == {"/api/heads", "/api/examples", "/api/opening"}
     assert len(answers["/api/heads"]["kinds"]["previous"]) == 2

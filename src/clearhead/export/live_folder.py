@@ -40,7 +40,8 @@ def write_live_models(
         answers = {path: _request(client, path, model.name) for path in ANSWERED}
         paths.append(_write_json(folder / own / ANSWERS_FILE, answers))
         details = _request(client, "/api/open", model.name)
-        entries.append({"details": details, "folder": own.as_posix()})
+        ends = list(model.tokenizer.end_ids)
+        entries.append({"details": details, "folder": own.as_posix(), "ends": ends})
     paths.append(_write_json(folder / LIVE_FILE, {"models": entries}))
     _remove_others(folder / MODELS_FOLDER, len(models))
     return paths

@@ -17,14 +17,16 @@ const RECORDED = ["/api/heads", "/api/examples", "/api/opening"];
 
 /** The contents of `live.json`. */
 export interface LiveIndex {
-  models: { details: Model; folder: string }[];
+  models: { details: Model; folder: string; ends: number[] }[]; // `ends`: ids of the tokens that end a text
 }
 
 /** A model in memory. */
 export interface LoadedModel {
   details: Model;
   config: Config;
-  tokenizer: unknown; // the contents of tokenizer.json
+  tokenizer: object; // the contents of tokenizer.json
+  tokenizerConfig: Record<string, unknown>;
+  ends: number[];
   weights: Weights;
 }
 
@@ -56,16 +58,17 @@ export class LiveModels {
   }
 
   async #load(name: string): Promise<LoadedModel> {
-    const { details, readFile } = await this.#find(name);
-    const [config, tokenizer, index, kernels] = await Promise.all([
+    const { details, ends, readFile } = await this.#find(name);
+    const [config, tokenizer, tokenizerConfig, index, kernels] = await Promise.all([
       readJson<Config>(readFile, "config.json"),
-      readJson(readFile, "tokenizer.json"),
+      readJson<object>(readFile, "tokenizer.json"),
+      readJson<Record<string, unknown>>(readFile, "tokenizer_config.json"),
       readJson<WeightIndex>(readFile, INDEX_FILE),
       createKernels(),
     ]);
     const onprogress = (done: number, total: number) => this.onprogress({ model: name, done, total });
     const weights = await Weights.load(index, kernels, readFile, onprogress);
-    return { details, config, tokenizer, weights };
+    return { details, config, tokenizer, tokenizerConfig, ends, weights };
   }
 
   #readAnswers(name: string): Promise<Record<string, unknown>> {
@@ -74,11 +77,11 @@ export class LiveModels {
     );
   }
 
-  async #find(name: string): Promise<{ details: Model; readFile: ReadModelFile }> {
+  async #find(name: string): Promise<{ details: Model; ends: number[]; readFile: ReadModelFile }> {
     const { models } = await this.#readIndex();
     const found = models.find(({ details }) => details.name === name);
     if (!found) throw new ApiError(404, `there is no model ${name} here`, "model_not_found", { name });
-    return { details: found.details, readFile: inFolder(this.readFile, found.folder) };
+    return { ...found, readFile: inFolder(this.readFile, found.folder) };
   }
 
   #readIndex(): Promise<LiveIndex> {

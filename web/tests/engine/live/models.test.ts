@@ -13,9 +13,10 @@ function publish() {
   const pieces = [{ file: "weights-0.bin", bytes: 24, sha256 }];
   const details = { name: "</script>", path: "my" };
   return {
-    "live.json": toBytes({ models: [{ details, folder: "models/0" }] }),
+    "live.json": toBytes({ models: [{ details, folder: "models/0", ends: [2] }] }),
     "models/0/config.json": toBytes({ n_vocab: 3 }),
     "models/0/tokenizer.json": toBytes({ model: {} }),
+    "models/0/tokenizer_config.json": toBytes({ eos_token: "." }),
     "models/0/weights.json": toBytes({ format: 1, numbers: "float32", bytes: 24, tensors, pieces }),
     "models/0/weights-0.bin": numbers,
     "models/0/answers.json": toBytes({
@@ -56,10 +57,11 @@ test("opens a model once, with progress, in WebAssembly", async () => {
   const both = await Promise.all([call("/api/open", request), call("/api/open", request)]);
   expect(both).toEqual([both[0], both[0]]);
   expect(both[0]).toMatchObject({ name: "</script>" });
-  expect(asked.length).toBe(5);
+  expect(asked.length).toBe(6);
   expect(progress).toEqual([{ model: "</script>", done: 24, total: 24 }]);
-  const { config, weights } = await models.open("</script>");
+  const { config, tokenizerConfig, ends, weights } = await models.open("</script>");
   expect(config.n_vocab).toBe(3);
+  expect([tokenizerConfig, ends]).toEqual([{ eos_token: "." }, [2]]);
   expect(weights.weight("embedding.weight").row(2)).toEqual(new Float32Array([4, 5]));
   expect(weights.kernels).toBeInstanceOf(WasmKernels);
 });
