@@ -15,7 +15,7 @@ from typing import Any, cast, get_args
 
 from clearhead.errors import UserError
 from clearhead.export.inline import hash_source, inline_script
-from clearhead.export.live_weights import Numbers, live_files
+from clearhead.export.live_weights import NumberType, live_files
 from clearhead.export.site import LIVE_INDEX, page_files, write_site
 from clearhead.export.site_labs import LAB_FILE, run_labs
 from clearhead.files import disk_errors, write_text
@@ -33,7 +33,7 @@ RECORDED = ("/api/opening", "/api/examples", "/api/heads")
 def publish_live(
     models: Sequence[LanguageModel],
     folder: Path,
-    numbers: Numbers = "float32",
+    numbers: NumberType = "float32",
     texts: Sequence[str] | None = None,
     labs: bool = True,
     log: Callable[[str], object] = lambda _: None,
@@ -57,14 +57,14 @@ def publish_live(
     return write_site(folder, files(), LIVE_INDEX, index)
 
 
-def check_numbers(name: str) -> Numbers:
+def check_numbers(name: str) -> NumberType:
     """Return the number type of that name, or raise UserError."""
-    check_kind("numbers", name, get_args(Numbers))
-    return cast("Numbers", name)
+    check_kind("numbers", name, get_args(NumberType))
+    return cast("NumberType", name)
 
 
 def save_live_html(
-    model: LanguageModel, path: Path, numbers: Numbers = "float32", texts: Sequence[str] | None = None
+    model: LanguageModel, path: Path, numbers: NumberType = "float32", texts: Sequence[str] | None = None
 ) -> None:
     """Save a model as one HTML file that runs it, without network access."""
     if path.is_dir():
@@ -82,7 +82,7 @@ def save_live_html(
         write_text(path, _fill_page(model.name, files))
 
 
-BYTES: dict[Numbers, int] = {"float32": 4, "float16": 2, "int8": 1}
+BYTES: dict[NumberType, int] = {"float32": 4, "float16": 2, "int8": 1}
 
 
 def _model_folder(number: int) -> str:
@@ -108,7 +108,10 @@ def _describe(
             answers["/api/examples"]["texts"] = list(texts)
             answers["/api/opening"] = _opening(model, texts[0])
         details = _request(client, "/api/open", model.name)
-        entries.append({"details": details, "folder": _model_folder(number), "answers": answers})
+        ends = list(model.tokenizer.end_ids)
+        entries.append(
+            {"details": details, "folder": _model_folder(number), "ends": ends, "answers": answers}
+        )
     return entries
 
 

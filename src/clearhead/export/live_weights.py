@@ -1,7 +1,7 @@
 """A model's weights as files that the page can load: one stream of bytes, cut into pieces, and an index.
 
 The index lists each tensor's name in the network, shape, number type and first byte in the stream, and each
-piece's file, length and SHA-256. Numbers are little-endian, row by row. A piece's file is named by its hash,
+piece's file, length and SHA-256. NumberType are little-endian, row by row. A piece's file is named by its hash,
 so that a browser's cache never mixes two publications.
 """
 
@@ -21,7 +21,7 @@ from clearhead.language_model import LanguageModel
 from clearhead.model.transformer import Transformer
 from clearhead.runtime.quantization import need_exact
 
-Numbers = Literal["float32", "float16", "int8"]
+NumberType = Literal["float32", "float16", "int8"]
 
 WEIGHTS_FILE, CONFIG_FILE = "weights.json", "config.json"
 FORMAT = 1
@@ -29,7 +29,7 @@ PIECE_SIZE = 8_000_000  # bytes; browsers and hosts cache files of this size
 MOST_FLOAT16, MOST_INT8 = 65504, 127
 
 
-def live_files(model: LanguageModel, numbers: Numbers = "float32") -> Iterator[tuple[str, bytes]]:
+def live_files(model: LanguageModel, numbers: NumberType = "float32") -> Iterator[tuple[str, bytes]]:
     """Yield the files of a model that the page can run, by name: config, tokenizer, weights and their index.
 
     `numbers` is the type of the matrices: float32, float16, or int8 with one scale per row. Norms, biases
@@ -50,7 +50,7 @@ def _json(content: object) -> bytes:
     return json.dumps(content, ensure_ascii=False).encode()
 
 
-def encode_weights(network: Transformer, numbers: Numbers) -> tuple[dict[str, Any], Iterator[bytes]]:
+def encode_weights(network: Transformer, numbers: NumberType) -> tuple[dict[str, Any], Iterator[bytes]]:
     """Return the index and the pieces. The index is complete when all pieces have been taken."""
     index: dict[str, Any] = {"format": FORMAT, "numbers": numbers, "bytes": 0, "tensors": [], "pieces": []}
     return index, _encode_pieces(own_tensors(network), numbers, index)
@@ -60,14 +60,16 @@ def piece_file(sha256: str) -> str:
     return f"weights-{sha256[:16]}.bin"
 
 
-def _encode_pieces(tensors: dict[str, Tensor], numbers: Numbers, index: dict[str, Any]) -> Iterator[bytes]:
+def _encode_pieces(tensors: dict[str, Tensor], numbers: NumberType, index: dict[str, Any]) -> Iterator[bytes]:
     for piece in _cut(_encode_tensors(tensors, numbers, index), PIECE_SIZE):
         sha256 = hashlib.sha256(piece).hexdigest()
         index["pieces"].append({"file": piece_file(sha256), "bytes": len(piece), "sha256": sha256})
         yield piece
 
 
-def _encode_tensors(tensors: dict[str, Tensor], numbers: Numbers, index: dict[str, Any]) -> Iterator[bytes]:
+def _encode_tensors(
+    tensors: dict[str, Tensor], numbers: NumberType, index: dict[str, Any]
+) -> Iterator[bytes]:
     """Yield the numbers of all tensors, and add each tensor to the index."""
     for name, tensor in tensors.items():
         type_ = numbers if tensor.dim() == 2 and name != "position.weight" else "float32"
@@ -82,7 +84,7 @@ def _encode_tensors(tensors: dict[str, Tensor], numbers: Numbers, index: dict[st
         yield scales
 
 
-def _encode(name: str, tensor: Tensor, numbers: Numbers) -> tuple[bytes, bytes]:
+def _encode(name: str, tensor: Tensor, numbers: NumberType) -> tuple[bytes, bytes]:
     """Return the numbers and, for int8, the scales of the rows."""
     if numbers == "float32":
         return tensor.numpy().astype("<f4").tobytes(), b""

@@ -1,7 +1,6 @@
 /** The worker's side of the connection: starts requests one after the other, in the order they came. */
 
 import { ApiError } from "../client";
-import { UserError } from "../userError";
 import type { AbortMessage, RequestMessage, ResponseMessage } from "./messages";
 
 /** Computes the answer to a request, given its body: a Response, or a value to send as JSON. */
@@ -68,13 +67,15 @@ export class Dispatcher {
   }
 }
 
-/** An error in the form in which the server reports one. */
+/** An error in the form in which the server reports one. An error with a code is about the request. */
 function toErrorResponse(reason: unknown): Response {
   const message = reason instanceof Error ? reason.message : String(reason);
-  if (reason instanceof UserError)
-    return Response.json({ error: { message, code: reason.code, values: reason.values } }, { status: 400 });
-  const { status = 500, code = "", values = {} } = reason instanceof ApiError ? reason : {};
-  return Response.json({ error: { message, code, values } }, { status: status >= 400 ? status : 500 });
+  const { code, values = {}, status } = (reason ?? {}) as Partial<ApiError>;
+  const known = typeof code === "string" ? code : ""; // a DOMException has a number
+  return Response.json(
+    { error: { message, code: known, values } },
+    { status: status ?? (known ? 400 : 500) },
+  );
 }
 
 /** Resolves after the messages that have already arrived. */

@@ -6,10 +6,9 @@ import { ReferenceKernels } from "../kernels/reference";
 import { WasmKernels } from "../kernels/wasm";
 import type { Config, Model } from "../types";
 import { Transformer } from "../model/transformer";
-import type { Parameters } from "../model/parameters";
 import type { TokenizerFile } from "../tokenizer/file";
 import { Tokenizer, type TokenizerConfig } from "../tokenizer/tokenizer";
-import { inFolder, type ReadFile, readJson } from "../weights/files";
+import { inFolder, type ReadModelFile, readJson } from "../weights/files";
 import { INDEX_FILE, type WeightIndex, Weights } from "../weights/weights";
 import type { Routes } from "./dispatcher";
 import type { ProgressMessage } from "./messages";
@@ -26,6 +25,7 @@ export interface LiveIndex {
 interface PublishedModel {
   details: Model;
   folder: string;
+  ends: number[]; // ids of the tokens that end a text
   answers: Record<string, unknown>; // computed when the page was published, by path
 }
 
@@ -39,11 +39,10 @@ interface LoadedModel extends LiveModel {
 
 export class LiveModels {
   readonly #loading = new Map<string, Promise<LoadedModel>>(); // kept when loaded
-  readonly #loaded = new Map<string, LoadedModel>();
   #index: Promise<LiveIndex> | null = null;
 
   constructor(
-    readonly readFile: ReadFile,
+    readonly readFile: ReadModelFile,
     readonly onprogress: (progress: ProgressMessage) => void,
   ) {}
 
@@ -59,11 +58,6 @@ export class LiveModels {
     "/api/heads": (request) => this.#recorded("/api/heads", request as ModelRequest),
   };
 
-  /** A model that was opened before. */
-  find(name: string): LiveModel | undefined {
-    return this.#loaded.get(name);
-  }
-
   /** Loads a model once; one that failed to load is loaded again on the next request. */
   open(name: string): Promise<LoadedModel> {
     let model = this.#loading.get(name);
@@ -76,7 +70,7 @@ export class LiveModels {
   }
 
   async #load(name: string): Promise<LoadedModel> {
-    const { details, folder } = await this.#published(name);
+    const { details, folder, ends } = await this.#published(name);
     const readFile = inFolder(this.readFile, folder);
     const [config, tokenizerFile, tokenizerConfig, index, kernels] = await Promise.all([
       readJson<Config>(readFile, "config.json"),
@@ -87,15 +81,8 @@ export class LiveModels {
     ]);
     const onprogress = (done: number, total: number) => this.onprogress({ model: name, done, total });
     const weights = await Weights.load(index, kernels, readFile, onprogress);
-    const parameters: Parameters = {
-      kernels,
-      weight: (name) => weights.matrix(name),
-      vector: (name) => weights.vector(name),
-    };
-    const network = new Transformer(config, parameters);
-    const model = { details, network, tokenizer: new Tokenizer(tokenizerFile, tokenizerConfig) };
-    this.#loaded.set(name, model);
-    return model;
+    const tokenizer = Tokenizer.read(tokenizerFile, tokenizerConfig, ends);
+    return { details, network: new Transformer(config, weights), tokenizer };
   }
 
   async #recorded(path: string, { model }: ModelRequest): Promise<unknown> {

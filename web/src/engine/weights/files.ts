@@ -2,7 +2,7 @@
 
 import { ApiError } from "../client";
 
-export type ReadFile = (
+export type ReadModelFile = (
   name: string,
   onbytes?: (done: number) => void, // how many bytes have arrived
 ) => Promise<Uint8Array<ArrayBuffer>>;
@@ -10,17 +10,17 @@ export type ReadFile = (
 /** Where files are: an absolute address that names are relative to, or their contents. */
 export type FileSource = { address: string } | { files: Record<string, Uint8Array<ArrayBuffer>> };
 
-export function openFiles(source: FileSource): ReadFile {
+export function openFiles(source: FileSource): ReadModelFile {
   return "address" in source ? fetchFiles(source.address) : embeddedFiles(source.files);
 }
 
 /** Files in a folder among these. */
-export function inFolder(readFile: ReadFile, folder: string): ReadFile {
+export function inFolder(readFile: ReadModelFile, folder: string): ReadModelFile {
   return (name, onbytes) => readFile(`${folder}/${name}`, onbytes);
 }
 
 /** The contents of a JSON file. Throws an ApiError that names the file if it is missing or damaged. */
-export async function readJson<T>(readFile: ReadFile, name: string): Promise<T> {
+export async function readJson<T>(readFile: ReadModelFile, name: string): Promise<T> {
   const bytes = await readFile(name).catch((error: unknown) => {
     throw notLoaded(name, error);
   });
@@ -41,7 +41,7 @@ export function damaged(file: string, reason: string): ApiError {
   return new ApiError(500, message, "weights_damaged", { file, reason });
 }
 
-function fetchFiles(address: string): ReadFile {
+function fetchFiles(address: string): ReadModelFile {
   return async (name, onbytes) => {
     const response = await fetch(new URL(name, address));
     if (!response.ok) throw new Error(`status ${response.status}`);
@@ -71,7 +71,7 @@ async function collect(
   return bytes;
 }
 
-function embeddedFiles(files: Record<string, Uint8Array<ArrayBuffer>>): ReadFile {
+function embeddedFiles(files: Record<string, Uint8Array<ArrayBuffer>>): ReadModelFile {
   return (name, onbytes) => {
     const bytes = Object.hasOwn(files, name) ? files[name] : undefined;
     if (!bytes) return Promise.reject(new Error("it is not in this file"));

@@ -2,7 +2,7 @@
 
 import { ApiError } from "../client";
 import { byteLength, type Kernels, type NumberType, type Weight } from "../kernels/kernels";
-import { damaged, notLoaded, type ReadFile } from "./files";
+import { damaged, notLoaded, type ReadModelFile } from "./files";
 import { sha256 } from "./sha256";
 
 export const INDEX_FILE = "weights.json";
@@ -39,20 +39,20 @@ const PIECES_AHEAD = 3; // requested at the same time
 export class Weights {
   readonly #matrices = new Map<string, Weight>();
   readonly #vectors = new Map<string, Float32Array>();
-  readonly #parts: Part[] = [];
+  readonly #parts: StreamPart[] = [];
 
   private constructor(
-    readonly index: WeightIndex,
-    kernels: Kernels,
+    index: WeightIndex,
+    readonly kernels: Kernels,
   ) {
-    for (const entry of index.tensors) this.#allocate(entry, kernels);
+    for (const entry of index.tensors) this.#allocate(entry);
   }
 
   /** Throws an ApiError that names the file if one is missing or damaged. */
   static async load(
     index: WeightIndex,
     kernels: Kernels,
-    readFile: ReadFile,
+    readFile: ReadModelFile,
     onprogress: OnProgress = () => undefined,
   ): Promise<Weights> {
     checkIndex(index);
@@ -94,9 +94,9 @@ export class Weights {
     return this.#matrices.has(name) || this.#vectors.has(name);
   }
 
-  matrix(name: string): Weight {
+  weight(name: string): Weight {
     const found = this.#matrices.get(name);
-    if (!found && name === "unembedding.weight") return this.matrix("embedding.weight");
+    if (!found && name === "unembedding.weight") return this.weight("embedding.weight");
     if (!found) throw new Error(`no matrix ${name}`);
     return found;
   }
@@ -107,17 +107,17 @@ export class Weights {
     return found;
   }
 
-  #allocate({ name, shape: [rows, columns], type, start, scales }: TensorEntry, kernels: Kernels): void {
+  #allocate({ name, shape: [rows, columns], type, start, scales }: TensorEntry): void {
     if (columns === undefined) {
       const vector = new Float32Array(rows);
       this.#vectors.set(name, vector);
-      this.#parts.push(partOf(start, vector));
+      this.#parts.push(streamPart(start, vector));
       return;
     }
-    const W = kernels.allocate(rows, columns, type);
+    const W = this.kernels.allocate(rows, columns, type);
     this.#matrices.set(name, W);
     this.#parts.push({ start, length: byteLength(W), write: (at, bytes) => W.write(at, bytes) });
-    if (scales !== undefined) this.#parts.push(partOf(scales, W.scales));
+    if (scales !== undefined) this.#parts.push(streamPart(scales, W.scales));
   }
 
   /** Writes some bytes of the stream to the tensors that they belong to. */
@@ -131,13 +131,13 @@ export class Weights {
 }
 
 /** A part of the stream, and where its bytes go. */
-interface Part {
+interface StreamPart {
   start: number;
   length: number;
   write: (at: number, bytes: Uint8Array) => void;
 }
 
-function partOf(start: number, numbers: Float32Array): Part {
+function streamPart(start: number, numbers: Float32Array): StreamPart {
   const target = new Uint8Array(numbers.buffer, numbers.byteOffset, numbers.byteLength);
   return { start, length: target.length, write: (at, bytes) => target.set(bytes, at) };
 }

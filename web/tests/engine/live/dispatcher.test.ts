@@ -79,13 +79,16 @@ test("reports errors as the server does", async () => {
     "/api/refused": () => {
       throw new ApiError(400, "no token", "no_token", { token: "</script>" });
     },
+    "/api/coded": () => {
+      throw Object.assign(new Error("too long"), { code: "too_long", values: { tokens: 3 } });
+    },
     "/api/broken": () => Promise.reject(new Error("a bug")),
   });
-  ["/api/refused", "/api/broken", "/api/train", "toString"].forEach((path, id) =>
+  ["/api/refused", "/api/broken", "/api/train", "toString", "/api/coded"].forEach((path, id) =>
     dispatcher.receive({ id, path, body: null }),
   );
-  await waitFor(() => expect(sent.length).toBe(4));
-  const found = [0, 1, 2, 3].map((id) => [sent.find((message) => message.id === id)!.status, text(id)]);
+  await waitFor(() => expect(sent.length).toBe(5));
+  const found = [0, 1, 2, 3, 4].map((id) => [sent.find((message) => message.id === id)!.status, text(id)]);
   expect(found[0]).toEqual([
     400,
     '{"error":{"message":"no token","code":"no_token","values":{"token":"</script>"}}}',
@@ -94,4 +97,5 @@ test("reports errors as the server does", async () => {
   expect(found[2]![0]).toBe(404);
   expect(found[2]![1]).toContain('"code":"needs_python"');
   expect(found[3]![0]).toBe(404);
+  expect(found[4]).toEqual([400, '{"error":{"message":"too long","code":"too_long","values":{"tokens":3}}}']);
 });

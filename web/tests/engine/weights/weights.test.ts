@@ -47,20 +47,20 @@ function publish(pieceSize: number) {
 test.each([1, 7, 64, 1000])("fills every tensor from pieces of %i bytes", async (pieceSize) => {
   const { index, read } = publish(pieceSize);
   const weights = await Weights.load(index, new ReferenceKernels(), read);
-  const embedding = weights.matrix("embedding.weight");
+  const embedding = weights.weight("embedding.weight");
   expect([embedding.rows, embedding.columns]).toEqual([7, 5]);
   for (let i = 0; i < 7; i++) expect(embedding.row(i)).toEqual(EMBEDDING.slice(5 * i, 5 * i + 5));
   expect(weights.vector("norm.gain")).toEqual(GAIN);
-  const query = weights.matrix("query.weight");
+  const query = weights.weight("query.weight");
   expect(query.row(2)).toEqual(Float32Array.from(CODES.slice(10), (code) => 2 * code));
 });
 
 test("a tied unembedding is the embedding", async () => {
   const { index, read } = publish(64);
   const weights = await Weights.load(index, new ReferenceKernels(), read);
-  expect(weights.matrix("unembedding.weight")).toBe(weights.matrix("embedding.weight"));
+  expect(weights.weight("unembedding.weight")).toBe(weights.weight("embedding.weight"));
   expect(weights.has("unembedding.weight")).toBe(false);
-  expect(() => weights.matrix("key.weight")).toThrow("no matrix key.weight");
+  expect(() => weights.weight("key.weight")).toThrow("no matrix key.weight");
 });
 
 test("reports the bytes that have arrived, and asks for a few pieces at a time", async () => {
