@@ -150,8 +150,8 @@ def test_saved_page_adds_little_to_the_bundle_size(models, tmp_path):
 
 
 def test_invalid_save_html_arguments_are_rejected(models, tmp_path):
-    with pytest.raises(UserError, match="save_html of a LanguageModel: expected a trace from model"):
-        clearhead.save_html(models["modern"], tmp_path / "x.html")
+    with pytest.raises(UserError, match="save_html of a str: expected a model, a trace from model"):
+        clearhead.save_html("modern", tmp_path / "x.html")
     with pytest.raises(UserError, match="needs a trace of one text"):
         clearhead.save_html(models["modern"].inspect(["a", "b"]), tmp_path / "x.html")
     with pytest.raises(UserError, match="nowhere"):

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from clearhead.inspect.state_trace import AnyTrace
     from clearhead.inspect.trace import Trace
 
-MOST_TOKENS = 16  # default number of rows
-MOST_TOKENS = 5  # tokens shown per block
+MOST_ROWS = 16  # by default
+MOST_TOKENS = 5  # shown per block
 
 
 def inspect(
@@ -138,7 +138,7 @@ def _site_of(symbol: str, trace: Trace, block: int, head: int | None) -> str:
 
 def _show_site(trace: AnyTrace, site: str, positions: range | None, json: bool) -> None:
     T = len(trace.tokens)
-    rows = positions or (range(T) if json else range(max(0, T - MOST_TOKENS), T))
+    rows = positions or (range(T) if json else range(max(0, T - MOST_ROWS), T))
     value = trace.read(site, rows=slice(rows.start, rows.stop))
     if json:
         document = {"site": site, "shape": list(value.shape), "rows": [rows.start, rows.stop]}

@@ -56,7 +56,6 @@ def publish(
 
     \b
     For example:
-      clearhead publish site
       clearhead publish site runs/my --text "The king was old." --text "The queen was old."
       clearhead publish site --live runs/my smollm2 --numbers float16
       clearhead publish mine.html --one-file runs/my

@@ -17,7 +17,7 @@ import type { Trace } from "./trace";
 export const EDITS = "edits"; // the part contributed by edits
 
 /** The contributions of all components, which sum to a logit or to the difference between two logits. */
-export interface Attribution {
+export interface LogitAttribution {
   names: string[];
   values: number[];
 }
@@ -40,7 +40,7 @@ export function attributeLogit(
   token: number,
   position: number,
   against: number | null = null,
-): Attribution {
+): LogitAttribution {
   const scale = trace.read("final.scale", [position]).values[0]!;
   let parts = throughNorm(trace.network.finalNorm, written(trace, position), scale, "final.shift");
   if (trace.edits.of(null).made.length > 0) parts = withEdits(parts, trace.read("final", [position]).values);

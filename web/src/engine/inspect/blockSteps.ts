@@ -11,7 +11,7 @@ import type { Norm } from "../model/norm";
 import type { Rotation } from "../model/position";
 import { add, range, zeros } from "../model/tensor";
 import { Edits } from "./edits";
-import { HeadSteps, type Role } from "./headSteps";
+import { HeadSteps, type ProjectionName } from "./headSteps";
 import { Memo } from "./memo";
 import { type Site, makeSite } from "./sites";
 
@@ -45,7 +45,14 @@ export class BlockSteps {
   head(head: number, rows?: readonly number[]): HeadSteps {
     if (!rows && this.#lastHead?.head === head) return this.#lastHead;
     const { block, number, mask, rotation, edits } = this;
-    const inputs = { block, number, projected: (role: Role) => this.#project(role), mask, rotation, edits };
+    const inputs = {
+      block,
+      number,
+      projected: (role: ProjectionName) => this.#project(role),
+      mask,
+      rotation,
+      edits,
+    };
     const steps = new HeadSteps(inputs, head, rows ?? range(this.x.rows));
     // Only one head is kept: its T×T matrices are large.
     if (!rows) this.#lastHead = steps;
@@ -164,7 +171,7 @@ export class BlockSteps {
   }
 
   /** The queries, keys or values of all heads, before any edit: T H·D. */
-  #project(role: Role): Matrix {
+  #project(role: ProjectionName): Matrix {
     return this.#memo.get(`projected ${role}`, () => project(this.normed, this.block.attention[role]));
   }
 

@@ -85,7 +85,7 @@ export function align(one: readonly string[], other: readonly string[]): Pair[] 
   return pairs;
 }
 
-interface Run {
+interface MatchingRun {
   i: number;
   j: number;
   count: number;
@@ -94,7 +94,7 @@ interface Run {
 type Bounds = [number, number];
 
 /** The longest run of equal tokens, then those before and after it in the same way (Ratcliff and Obershelp). */
-function matchingRuns(one: readonly string[], other: readonly string[], a: Bounds, b: Bounds): Run[] {
+function matchingRuns(one: readonly string[], other: readonly string[], a: Bounds, b: Bounds): MatchingRun[] {
   const { i, j, count } = longestRun(one, other, a, b);
   if (count === 0) return [];
   return [
@@ -105,8 +105,8 @@ function matchingRuns(one: readonly string[], other: readonly string[], a: Bound
 }
 
 /** The earliest of the longest runs. */
-function longestRun(one: readonly string[], other: readonly string[], a: Bounds, b: Bounds): Run {
-  let best: Run = { i: a[0], j: b[0], count: 0 };
+function longestRun(one: readonly string[], other: readonly string[], a: Bounds, b: Bounds): MatchingRun {
+  let best: MatchingRun = { i: a[0], j: b[0], count: 0 };
   let ending = new Map<number, number>(); // lengths of the runs that end at the previous token and at j
   for (let i = a[0]; i < a[1]; i++) {
     const next = new Map<number, number>();

@@ -1,7 +1,7 @@
 /** Edits: values that replace what the model computes at a site. */
 
 import { Matrix } from "../../model/matrix";
-import type { Config, Edit as EditRequest } from "../types";
+import type { Config, Edit } from "../types";
 import { UserError } from "../userError";
 import { range, takeRows } from "../model/tensor";
 import { checkIndices } from "./indexing";
@@ -14,7 +14,7 @@ export interface PatchSource {
 }
 
 /** Numbers with a shape: one row of numbers, or several rows of equal length. */
-interface Tensor {
+interface ShapedValues {
   values: Float32Array;
   shape: number[];
 }
@@ -24,23 +24,19 @@ interface Tensor {
  * `at` selects positions; `columns` selects features or, in the matrices of a head, key positions. Each defaults to
  * all. A tensor must have all columns even if `columns` selects only a few.
  */
-export interface Edit {
+export interface SiteEdit {
   site: Site;
-  value: number | Tensor | { scale: number } | { source: PatchSource };
+  value: number | ShapedValues | { scale: number } | { source: PatchSource };
   at: readonly number[] | null;
   columns: readonly number[] | null;
 }
 
 /** Active edits, in the order in which they were made. */
 export class Edits {
-  constructor(readonly made: readonly Edit[] = []) {}
+  constructor(readonly made: readonly SiteEdit[] = []) {}
 
   /** Reads the edits of a request. `sources` returns the trace of a text to patch from. */
-  static parse(
-    requests: readonly EditRequest[],
-    config: Config,
-    sources: (text: string) => PatchSource,
-  ): Edits {
+  static parse(requests: readonly Edit[], config: Config, sources: (text: string) => PatchSource): Edits {
     return new Edits(requests.map((request) => parseEdit(request, config, sources)));
   }
 
@@ -77,11 +73,7 @@ export class Edits {
   }
 }
 
-export function parseEdit(
-  request: EditRequest,
-  config: Config,
-  sources: (text: string) => PatchSource,
-): Edit {
+export function parseEdit(request: Edit, config: Config, sources: (text: string) => PatchSource): SiteEdit {
   const site = parseSite(request.site, config);
   const { value, scale, text } = request;
   const given = [value, scale, text].filter((each) => each !== null && each !== undefined);
@@ -93,7 +85,7 @@ export function parseEdit(
   return { ...places, value: typeof value === "number" ? value : makeTensor(value!, request.site) };
 }
 
-function makeTensor(value: number[] | number[][], site: string): Tensor {
+function makeTensor(value: number[] | number[][], site: string): ShapedValues {
   const rows = value.filter((row) => Array.isArray(row));
   if (rows.length === 0) return { values: Float32Array.from(value as number[]), shape: [value.length] };
   const width = rows[0]!.length;
@@ -103,7 +95,7 @@ function makeTensor(value: number[] | number[][], site: string): Tensor {
 }
 
 /** Writes the value of an edit into a copy. */
-function put(edit: Edit, x: Matrix): Matrix {
+function put(edit: SiteEdit, x: Matrix): Matrix {
   const at = edit.at ? checkIndices(edit.at, x.rows, "position") : range(x.rows);
   const value = valueAt(edit, takeRows(x, at), edit.at ? at : null);
   const changed = new Matrix(x.values.slice(), x.rows, x.columns);
@@ -116,7 +108,7 @@ function put(edit: Edit, x: Matrix): Matrix {
   return changed;
 }
 
-function chosenColumns({ site, columns }: Edit, x: Matrix): number[] | null {
+function chosenColumns({ site, columns }: SiteEdit, x: Matrix): number[] | null {
   if (!columns) return null;
   if (isVectorSite(site)) {
     const reason = "columns cannot be selected because the site has one number per position";
@@ -126,7 +118,7 @@ function chosenColumns({ site, columns }: Edit, x: Matrix): number[] | null {
 }
 
 /** The new value of the selected positions, of the same shape as the current one. */
-function valueAt({ site, value }: Edit, current: Matrix, at: number[] | null): Matrix {
+function valueAt({ site, value }: SiteEdit, current: Matrix, at: number[] | null): Matrix {
   const { rows, columns, values } = current;
   if (typeof value === "number")
     return new Matrix(

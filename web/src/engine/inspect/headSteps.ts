@@ -15,16 +15,16 @@ import { Memo } from "./memo";
 import { makeSite } from "./sites";
 
 /** What the heads of a block share: among other things, the queries, keys and values of all of them, T H·D. */
-export interface HeadInputs {
+export interface HeadContext {
   block: Block;
   number: number;
-  projected: (role: Role) => Matrix;
+  projected: (role: ProjectionName) => Matrix;
   mask: AttentionMask;
   rotation: Rotation | null;
   edits: Edits;
 }
 
-export type Role = "query" | "key" | "value";
+export type ProjectionName = "query" | "key" | "value";
 
 /** `rows` (query positions) limits what is computed from the scores on. */
 export class HeadSteps {
@@ -32,7 +32,7 @@ export class HeadSteps {
   readonly #kvHead: number;
 
   constructor(
-    readonly inputs: HeadInputs,
+    readonly inputs: HeadContext,
     readonly head: number,
     readonly rows: readonly number[],
   ) {
@@ -106,7 +106,7 @@ export class HeadSteps {
       case "key_normed":
         return this.keyNormed;
       default:
-        return this[name as Role | "scores" | "scaled" | "masked" | "weights" | "mixed" | "output"];
+        return this[name as ProjectionName | "scores" | "scaled" | "masked" | "weights" | "mixed" | "output"];
     }
   }
 
@@ -123,7 +123,7 @@ export class HeadSteps {
     });
   }
 
-  #project(role: Role, head: number): Matrix {
+  #project(role: ProjectionName, head: number): Matrix {
     return takeHead(this.inputs.projected(role), head, this.#config.d_head);
   }
 

@@ -13,7 +13,7 @@ import type { Norm } from "../model/norm";
 import { dot, range, zeros } from "../model/tensor";
 import type { Hop } from "../types";
 import { UserError } from "../userError";
-import { type Attribution, EDITS, logitDirection, readLogit, written } from "./attribution";
+import { EDITS, type LogitAttribution, logitDirection, readLogit, written } from "./attribution";
 import { checkIndex } from "./indexing";
 import { makeSite } from "./sites";
 import type { Trace } from "./trace";
@@ -69,7 +69,7 @@ export class LinearReadout {
   }
 
   /** Decomposes the readout by everything written into the stream that it reads. */
-  attribution(): Attribution {
+  attribution(): LogitAttribution {
     const { names, rows } = written(this.trace, this.position, this.until);
     const parts = new Map(names.map((name, i) => [name, dot(rows[i]!, this.direction)]));
     for (const [name, value] of this.rest) parts.set(name, value);

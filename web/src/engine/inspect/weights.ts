@@ -122,7 +122,7 @@ function product(block: Block, head: number, name: "QK" | "OV"): NamedWeight {
   return { shape: [d_model, d_model], read };
 }
 
-interface Part {
+interface RowRange {
   first: number;
   count: number;
 }
@@ -143,8 +143,8 @@ function asStored(stored: Weight): NamedWeight {
 /** The transpose of a matrix of nn.Linear, or some of its inputs (rows here) or outputs (columns here). */
 function transposed(
   stored: Weight,
-  inputs: Part = { first: 0, count: stored.columns },
-  outputs: Part = { first: 0, count: stored.rows },
+  inputs: RowRange = { first: 0, count: stored.columns },
+  outputs: RowRange = { first: 0, count: stored.rows },
 ): NamedWeight {
   const read: Read = (rows = range(inputs.count), columns = range(outputs.count)) => {
     const values = zeros(rows.length, columns.length);

@@ -1,7 +1,7 @@
 /** The routes that analyze a trace: comparison, ablation and patching, attribution, attention scores, logit lens. */
 
 import { indexOfLargest } from "../../model/matrix";
-import { type Attribution as Split, attributeLogit, attributeScore } from "../inspect/attribution";
+import { type LogitAttribution, attributeLogit, attributeScore } from "../inspect/attribution";
 import { Comparison } from "../inspect/comparison";
 import { Edits } from "../inspect/edits";
 import { checkIndex } from "../inspect/indexing";
@@ -175,7 +175,7 @@ function checkLength(trace: Trace, most: number): void {
 }
 
 /** The parts from the largest absolute value to the smallest. */
-function sortParts({ names, values }: Split): Schemas["Part"][] {
+function sortParts({ names, values }: LogitAttribution): Schemas["Part"][] {
   return sortBySize(values).map((i) => ({ name: names[i]!, value: finite(values[i]!) }));
 }
 

@@ -15,7 +15,7 @@ export function makeRoutes(open: (model: string) => Promise<LiveModel>): Record<
   const models = new Map<string, LiveModel>();
   const cache = new TraceCache((name) => models.get(name));
   const route =
-    <Body extends About>(answer: (body: Body, cache: TraceCache) => object): Answer =>
+    <Body extends ModelNames>(answer: (body: Body, cache: TraceCache) => object): Answer =>
     async (request) => {
       const body = request as Body;
       for (const { model } of body.other ? [body, body.other] : [body]) models.set(model, await open(model));
@@ -37,7 +37,7 @@ export function makeRoutes(open: (model: string) => Promise<LiveModel>): Record<
 }
 
 /** The models that a request is about. */
-interface About {
+interface ModelNames {
   model: string;
   other?: { model: string };
 }

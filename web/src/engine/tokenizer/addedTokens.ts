@@ -2,7 +2,7 @@
 
 import type { AddedToken } from "./file";
 import { Trie } from "./trie";
-import type { Vocabulary } from "./vocabulary";
+import type { TokenVocabulary } from "./vocabulary";
 
 const STARTS_WITH_WORD = /^[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]/u;
 const ENDS_WITH_WORD = /[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]$/u;
@@ -24,7 +24,7 @@ export class AddedTokens {
   readonly #inNormalizedText = new Trie();
 
   /** A token of the model keeps its id, and the others follow. */
-  constructor(tokens: AddedToken[], vocabulary: Vocabulary, normalize: (text: string) => string) {
+  constructor(tokens: AddedToken[], vocabulary: TokenVocabulary, normalize: (text: string) => string) {
     let next = vocabulary.ids.size;
     for (const token of tokens) {
       if (!token.content) continue;

@@ -5,14 +5,14 @@ import { byteToken, encodeUtf8 } from "./bytes";
 import { type BpeFile, unsupported } from "./file";
 import { MinHeap } from "./heap";
 import type { TokenModel } from "./models";
-import { Vocabulary } from "./vocabulary";
+import { TokenVocabulary } from "./vocabulary";
 
 const LARGEST_CACHE = 2 ** 16; // pieces
 const LONGEST_CACHED = 256; // UTF-16 code units
 const POSITIONS = 2 ** 31; // a queue entry is rank * POSITIONS + position
 
 export class Bpe implements TokenModel {
-  readonly vocabulary: Vocabulary;
+  readonly vocabulary: TokenVocabulary;
   readonly ignoresMerges: boolean;
   readonly #file: BpeFile;
   readonly #nIds: number;
@@ -26,7 +26,7 @@ export class Bpe implements TokenModel {
     if (file.end_of_word_suffix) unsupported("BPE with an end_of_word_suffix");
     this.#file = file;
     this.ignoresMerges = file.ignore_merges ?? false;
-    this.vocabulary = Vocabulary.read(file.vocab);
+    this.vocabulary = TokenVocabulary.read(file.vocab);
     this.#nIds = this.vocabulary.tokens.length;
     this.#merged = new Int32Array(file.merges.length);
     let id = -1;

@@ -1,13 +1,13 @@
 /** Decoders: tokens back to text. */
 
 import { decodeLossy, decodeStrict, encodeUtf8, fromByteCharacters } from "./bytes";
-import { type Part, unsupported } from "./file";
+import { type TokenizerPart, unsupported } from "./file";
 import { makeReplace } from "./normalizers";
 
 /** From tokens to pieces of text, whose concatenation is the text. */
 export type Decoder = (tokens: string[]) => string[];
 
-export function makeDecoder(part?: Part | null): Decoder {
+export function makeDecoder(part?: TokenizerPart | null): Decoder {
   if (!part) return (tokens) => [tokens.join(" ")];
   switch (part.type) {
     case "ByteLevel":
@@ -27,7 +27,7 @@ export function makeDecoder(part?: Part | null): Decoder {
       return (tokens) => tokens.map(replace);
     }
     case "Sequence":
-      return makeSequence((part.decoders as Part[]).map(makeDecoder));
+      return makeSequence((part.decoders as TokenizerPart[]).map(makeDecoder));
     default:
       return unsupported(`the decoder ${part.type}`);
   }
@@ -56,7 +56,7 @@ function decodeByteFallback(tokens: string[]): string[] {
 }
 
 /** Spells ▁ as spaces, except in the first token if the tokenizer put it there. */
-function makeMetaspace(part: Part): Decoder {
+function makeMetaspace(part: TokenizerPart): Decoder {
   const mark = part.replacement as string;
   const never = part.add_prefix_space === false || part.prepend_scheme === "never";
   return (tokens) => tokens.map((token, i) => token.replaceAll(mark, i === 0 && !never ? "" : " "));

@@ -3,7 +3,7 @@
 import { UserError } from "../userError";
 
 /** A normalizer, a pre-tokenizer, a post-processor or a decoder, with its settings. */
-export interface Part {
+export interface TokenizerPart {
   type: string;
   [setting: string]: unknown;
 }
@@ -45,10 +45,10 @@ export interface WordLevelFile {
 
 export interface TokenizerFile {
   added_tokens?: AddedToken[];
-  normalizer?: Part | null;
-  pre_tokenizer?: Part | null;
-  post_processor?: Part | null;
-  decoder?: Part | null;
+  normalizer?: TokenizerPart | null;
+  pre_tokenizer?: TokenizerPart | null;
+  post_processor?: TokenizerPart | null;
+  decoder?: TokenizerPart | null;
   model: BpeFile | UnigramFile | WordLevelFile;
 }
 

@@ -5,12 +5,16 @@ import { BYTE_OF } from "./bytes";
 import type { TokenizerFile } from "./file";
 import type { TokenModel } from "./models";
 
-export type Kind = "char" | "byte" | "bpe" | "word" | "other";
+export type TokenizerKind = "char" | "byte" | "bpe" | "word" | "other";
 
 const END = "<|endoftext|>";
 
 /** The kind of a tokenizer, or "other" for one made elsewhere. */
-export function kindOf(file: TokenizerFile, model: TokenModel, hasToken: (token: string) => boolean): Kind {
+export function kindOf(
+  file: TokenizerFile,
+  model: TokenModel,
+  hasToken: (token: string) => boolean,
+): TokenizerKind {
   const { pre_tokenizer: before, decoder: after } = file;
   if (!(model instanceof Bpe) || file.normalizer || !hasToken(END)) return "other";
   const { ids } = model.vocabulary;

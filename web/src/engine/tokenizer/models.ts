@@ -4,10 +4,10 @@ import { UserError } from "../userError";
 import { Bpe } from "./bpe";
 import { type TokenizerFile, type WordLevelFile, unsupported } from "./file";
 import { Unigram } from "./unigram";
-import { Vocabulary } from "./vocabulary";
+import { TokenVocabulary } from "./vocabulary";
 
 export interface TokenModel {
-  readonly vocabulary: Vocabulary;
+  readonly vocabulary: TokenVocabulary;
   /** The ids of a piece, which is not empty. */
   tokenize(piece: string): number[];
 }
@@ -28,11 +28,11 @@ export function makeModel(file: TokenizerFile["model"]): TokenModel {
 
 /** A token for each piece that is in the vocabulary, and the unknown token for all others. */
 export class WordLevel implements TokenModel {
-  readonly vocabulary: Vocabulary;
+  readonly vocabulary: TokenVocabulary;
   readonly #unknown: string;
 
   constructor(file: WordLevelFile) {
-    this.vocabulary = Vocabulary.read(file.vocab);
+    this.vocabulary = TokenVocabulary.read(file.vocab);
     this.#unknown = file.unk_token;
   }
 

@@ -1,12 +1,12 @@
 /** Normalizers: what happens to a text before it is split. */
 
 import { toByteCharacters } from "./bytes";
-import { type Part, unsupported } from "./file";
+import { type TokenizerPart, unsupported } from "./file";
 import { translateRegex } from "./regex";
 
 export type Normalizer = (text: string) => string;
 
-export function makeNormalizer(part?: Part | null): Normalizer {
+export function makeNormalizer(part?: TokenizerPart | null): Normalizer {
   if (!part) return (text) => text;
   switch (part.type) {
     case "NFC":
@@ -25,14 +25,14 @@ export function makeNormalizer(part?: Part | null): Normalizer {
     case "ByteLevel":
       return toByteCharacters;
     case "Sequence":
-      return makeSequence((part.normalizers as Part[]).map(makeNormalizer));
+      return makeSequence((part.normalizers as TokenizerPart[]).map(makeNormalizer));
     default:
       return unsupported(`the normalizer ${part.type}`);
   }
 }
 
 /** Replaces each match of a text or regular expression. */
-export function makeReplace(part: Part): Normalizer {
+export function makeReplace(part: TokenizerPart): Normalizer {
   const content = part.content as string;
   const regex = makePattern(part.pattern);
   return (text) => text.replace(regex, () => content);

@@ -1,6 +1,6 @@
 /** Post-processors: the tokens that a tokenizer adds before and after a text. */
 
-import { type Part, unsupported } from "./file";
+import { type TokenizerPart, unsupported } from "./file";
 
 export type PostProcessor = (ids: number[]) => number[];
 
@@ -9,7 +9,7 @@ interface Template {
   special_tokens: Record<string, { ids: number[] }>;
 }
 
-export function makePostProcessor(part?: Part | null): PostProcessor {
+export function makePostProcessor(part?: TokenizerPart | null): PostProcessor {
   if (!part) return (ids) => ids;
   switch (part.type) {
     case "ByteLevel": // affects only offsets
@@ -20,7 +20,7 @@ export function makePostProcessor(part?: Part | null): PostProcessor {
     case "BertProcessing":
       return (ids) => [(part.cls as [string, number])[1], ...ids, (part.sep as [string, number])[1]];
     case "Sequence":
-      return makeSequence((part.processors as Part[]).map(makePostProcessor));
+      return makeSequence((part.processors as TokenizerPart[]).map(makePostProcessor));
     default:
       return unsupported(`the post-processor ${part.type}`);
   }

@@ -1,12 +1,12 @@
 /** Pre-tokenizers: how a text is split into the pieces that the model turns into tokens one by one. */
 
 import { toByteCharacters } from "./bytes";
-import { type Part, unsupported } from "./file";
+import { type TokenizerPart, unsupported } from "./file";
 import { makePattern } from "./normalizers";
 import { translateRegex } from "./regex";
-import { type Piece, type SplitBehavior, splitPiece } from "./splitting";
+import { type PreToken, type SplitBehavior, splitPiece } from "./splitting";
 
-export type PreTokenizer = (piece: Piece) => Piece[];
+export type PreTokenizer = (piece: PreToken) => PreToken[];
 
 const GPT_2 = translateRegex(
   String.raw`'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`,
@@ -14,7 +14,7 @@ const GPT_2 = translateRegex(
 const WORDS =
   /[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]+|[^\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}\p{White_Space}]+/gu;
 
-export function makePreTokenizer(part?: Part | null): PreTokenizer {
+export function makePreTokenizer(part?: TokenizerPart | null): PreTokenizer {
   if (!part) return (piece) => [piece];
   switch (part.type) {
     case "ByteLevel":
@@ -30,7 +30,7 @@ export function makePreTokenizer(part?: Part | null): PreTokenizer {
     case "Metaspace":
       return makeMetaspace(part);
     case "Sequence":
-      return makeSequence((part.pretokenizers as Part[]).map(makePreTokenizer));
+      return makeSequence((part.pretokenizers as TokenizerPart[]).map(makePreTokenizer));
     default:
       return unsupported(`the pre-tokenizer ${part.type}`);
   }
@@ -50,7 +50,7 @@ function makeByteLevel(addPrefixSpace: boolean, useRegex: boolean): PreTokenizer
 }
 
 /** Spells spaces as ▁, and splits before each. */
-function makeMetaspace(part: Part): PreTokenizer {
+function makeMetaspace(part: TokenizerPart): PreTokenizer {
   const mark = part.replacement as string;
   const scheme = part.add_prefix_space === false ? "never" : (part.prepend_scheme ?? "always");
   const marks = makePattern({ String: mark });

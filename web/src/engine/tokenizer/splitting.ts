@@ -1,7 +1,7 @@
 /** Splitting a text at the matches of a regular expression. */
 
 /** Part of a text; `first` tells whether it is the start of the whole text. */
-export interface Piece {
+export interface PreToken {
   text: string;
   first: boolean;
 }
@@ -9,25 +9,30 @@ export interface Piece {
 /** What becomes of the matches: pieces of their own, nothing, or parts of their neighbors. */
 export type SplitBehavior = "Isolated" | "Removed" | "Contiguous" | "MergedWithPrevious" | "MergedWithNext";
 
-interface Span {
+interface SplitSpan {
   start: number;
   stop: number;
   matched: boolean;
 }
 
 /** With `invert`, the text between the matches is treated as the matches. */
-export function splitPiece(piece: Piece, regex: RegExp, behavior: SplitBehavior, invert = false): Piece[] {
+export function splitPiece(
+  piece: PreToken,
+  regex: RegExp,
+  behavior: SplitBehavior,
+  invert = false,
+): PreToken[] {
   const spans = findSpans(piece.text, regex);
   if (invert) for (const span of spans) span.matched = !span.matched;
-  const pieces: Piece[] = [];
+  const pieces: PreToken[] = [];
   for (const { start, stop } of BEHAVIORS[behavior](spans))
     if (start < stop) pieces.push({ text: piece.text.slice(start, stop), first: piece.first && start === 0 });
   return pieces;
 }
 
 /** The matches and the text between them, in order. */
-function findSpans(text: string, regex: RegExp): Span[] {
-  const spans: Span[] = [];
+function findSpans(text: string, regex: RegExp): SplitSpan[] {
+  const spans: SplitSpan[] = [];
   let done = 0;
   for (const match of text.matchAll(regex)) {
     const [start, stop] = [match.index, match.index + match[0].length];
@@ -39,7 +44,7 @@ function findSpans(text: string, regex: RegExp): Span[] {
   return spans;
 }
 
-const BEHAVIORS: Record<SplitBehavior, (spans: Span[]) => Span[]> = {
+const BEHAVIORS: Record<SplitBehavior, (spans: SplitSpan[]) => SplitSpan[]> = {
   Isolated: (spans) => spans,
   Removed: (spans) => spans.filter(({ matched }) => !matched),
   Contiguous: (spans) => join(spans, (span, previous) => span.matched === previous),
@@ -48,8 +53,8 @@ const BEHAVIORS: Record<SplitBehavior, (spans: Span[]) => Span[]> = {
 };
 
 /** Joins a span with the one before it if `joins`, which is told whether the one before was a match. */
-function join(spans: Span[], joins: (span: Span, previous: boolean) => boolean): Span[] {
-  const joined: Span[] = [];
+function join(spans: SplitSpan[], joins: (span: SplitSpan, previous: boolean) => boolean): SplitSpan[] {
+  const joined: SplitSpan[] = [];
   let previous = false;
   for (const span of spans) {
     const last = joined.at(-1);

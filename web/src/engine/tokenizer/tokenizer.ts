@@ -5,7 +5,7 @@ import { AddedTokens } from "./addedTokens";
 import { decodeEscaped, encodeUtf8, fromByteCharacters } from "./bytes";
 import { type Decoder, makeDecoder } from "./decoders";
 import type { TokenizerFile } from "./file";
-import { type Kind, kindOf } from "./kinds";
+import { type TokenizerKind, kindOf } from "./kinds";
 import { type TokenModel, makeModel } from "./models";
 import { type Normalizer, makeNormalizer } from "./normalizers";
 import { makePostProcessor } from "./postProcessors";
@@ -20,7 +20,7 @@ export type TokenizerConfig = Record<string, unknown>;
  */
 export class Tokenizer {
   readonly nVocab: number;
-  readonly kind: Kind;
+  readonly kind: TokenizerKind;
   readonly endId: number;
   readonly endIds: number[];
   readonly maskId: number | null; // the mask token, if there is one

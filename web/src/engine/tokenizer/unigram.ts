@@ -5,12 +5,12 @@ import { byteToken, encodeUtf8 } from "./bytes";
 import type { UnigramFile } from "./file";
 import type { TokenModel } from "./models";
 import { Trie } from "./trie";
-import { Vocabulary } from "./vocabulary";
+import { TokenVocabulary } from "./vocabulary";
 
 const UNKNOWN_PENALTY = 10; // how much less likely an unknown character is than the least likely token
 
 export class Unigram implements TokenModel {
-  readonly vocabulary = new Vocabulary();
+  readonly vocabulary = new TokenVocabulary();
   readonly #file: UnigramFile;
   readonly #trie = new Trie();
   readonly #scores: Float64Array;

@@ -1,5 +1,5 @@
 /** Tokens and their ids. */
-export class Vocabulary {
+export class TokenVocabulary {
   readonly ids = new Map<string, number>();
   readonly tokens: (string | undefined)[] = []; // by id
 
@@ -9,8 +9,8 @@ export class Vocabulary {
   }
 
   /** The vocabulary in a file: an object with the id of each token. */
-  static read(ids: Record<string, number>): Vocabulary {
-    const vocabulary = new Vocabulary();
+  static read(ids: Record<string, number>): TokenVocabulary {
+    const vocabulary = new TokenVocabulary();
     // Object.entries would take twice as long.
     for (const token in ids) vocabulary.add(token, ids[token]!);
     return vocabulary;

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { BYTE_OF } from "../../../src/engine/tokenizer/bytes";
-import type { Part, TokenizerFile } from "../../../src/engine/tokenizer/file";
+import type { TokenizerPart, TokenizerFile } from "../../../src/engine/tokenizer/file";
 import { TextStream } from "../../../src/engine/tokenizer/textStream";
 import { Tokenizer } from "../../../src/engine/tokenizer/tokenizer";
 import { UserError } from "../../../src/engine/userError";
@@ -119,7 +119,7 @@ test("a stream shows characters as soon as they are complete", () => {
   expect([stream.push(0x63), stream.close()]).toEqual(["c", ""]);
 });
 
-test.each<[keyof TokenizerFile, Part, string]>([
+test.each<[keyof TokenizerFile, TokenizerPart, string]>([
   ["normalizer", { type: "Precompiled" }, "the normalizer Precompiled"],
   ["normalizer", { type: "Sequence", normalizers: [{ type: "Nmt" }] }, "the normalizer Nmt"],
   ["pre_tokenizer", { type: "UnicodeScripts" }, "the pre-tokenizer UnicodeScripts"],
