@@ -1,5 +1,6 @@
 """Live pages in a real browser: every number is computed there, and equals Python's."""
 
+import base64
 import json
 import re
 import threading
@@ -51,8 +52,9 @@ window.ask = (path, body) => new Promise((resolve) => {
   window.engine.addEventListener("message", function hear({ data }) {
     if (data.id !== id) return;
     window.engine.removeEventListener("message", hear);
-    data.body = [...new Uint8Array(data.body)];
-    resolve(data);
+    let text = "";
+    for (const byte of new Uint8Array(data.body)) text += String.fromCharCode(byte);
+    resolve({ ...data, body: btoa(text) });
   });
   window.engine.postMessage({ id, path, body: JSON.stringify(body) });
 });
@@ -90,7 +92,7 @@ class Guest(Visitor):
 
     def ask(self, path, **body):
         answer = self.page.evaluate("([path, body]) => ask(path, body)", [path, body])
-        content = bytes(answer["body"])
+        content = base64.b64decode(answer["body"])
         shape = dict(answer["headers"]).get("x-shape")
         if shape is None:
             return answer["status"], json.loads(content)
@@ -157,7 +159,7 @@ def close(one, other):
 @pytest.mark.parametrize("name", KINDS)
 def test_every_site_of_many_texts_equals_python(come, named, name):
     guest, model = come(f"?model={name}"), named[name]
-    for text in [*TEXTS, "The duck sat by the road. " * 20]:
+    for i, text in enumerate([*TEXTS, "The duck sat by the road. " * 20]):
         status, answer = guest.ask("/api/tokens", model=name, text=text)
         try:
             ids = model.tokenizer.encode(text)[: model.config.n_context]
@@ -169,7 +171,8 @@ def test_every_site_of_many_texts_equals_python(come, named, name):
         assert answer["ids"][: len(ids)] == ids, text
         trace = model.inspect(ids)
         sites = [str(site) for site in trace.sites()]
-        for edits in ([], [{"site": "block.0.head.1.output", "value": 0}]):
+        edit = {"site": "block.0.head.1.output", "value": 0}
+        for edits in ([], [edit]) if i < 3 else ([],):
             traced = trace.edit({"block.0.head.1.output": 0.0}) if edits else trace
             reads = [{"site": site} for site in sites]
             status, arrays = guest.ask("/api/sites", model=name, text=ids, edits=edits, reads=reads)
@@ -216,7 +219,7 @@ def test_the_page_opens_without_a_network_after_one_visit(browser, host):
     context.add_init_script("localStorage.setItem('walked', 'yes')")
     guest = Guest(context, host)
     guest.open("?model=gpt2")
-    guest.page.wait_for_function(STORED)
+    guest.expect(lambda: guest.page.evaluate(STORED), True)
     context.set_offline(True)
     guest.page.reload()
     guest.settle()

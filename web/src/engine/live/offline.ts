@@ -7,14 +7,15 @@ const LONGEST_WAIT = 10_000; // milliseconds; after that, the page is only store
 export async function enableOffline(script: string): Promise<void> {
   const workers = (navigator as Partial<Navigator>).serviceWorker;
   if (!workers || location.protocol === "file:") return;
-  try {
-    await workers.register(script);
-  } catch {
-    return; // private windows and some policies forbid it
-  }
-  if (workers.controller) return;
-  await new Promise<void>((resolve) => {
-    workers.addEventListener("controllerchange", () => resolve(), { once: true });
-    setTimeout(resolve, LONGEST_WAIT);
-  });
+  // Private windows and some policies forbid it.
+  const registered = workers.register(script).then(
+    () => true,
+    () => false,
+  );
+  if (workers.controller) return; // without a network, looking for a newer one may take long
+  const controlled = new Promise((resolve) =>
+    workers.addEventListener("controllerchange", resolve, { once: true }),
+  );
+  const waited = new Promise((resolve) => setTimeout(resolve, LONGEST_WAIT));
+  if (await registered) await Promise.race([controlled, waited]);
 }

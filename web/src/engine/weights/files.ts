@@ -43,11 +43,23 @@ export function damaged(file: string, reason: string): ApiError {
 
 function fetchFiles(address: string): ReadModelFile {
   return async (name, onbytes) => {
-    const response = await fetch(new URL(name, address));
+    const response = await fetchTwice(new URL(name, address));
     if (!response.ok) throw new Error(`status ${response.status}`);
     if (!response.body || !onbytes) return new Uint8Array(await response.arrayBuffer());
     return await collect(response.body, onbytes);
   };
+}
+
+const RETRY_DELAY = 500; // milliseconds
+
+/** A connection may break once in the many requests that a large model needs. */
+async function fetchTwice(address: URL): Promise<Response> {
+  try {
+    return await fetch(address);
+  } catch {
+    await new Promise((resolve) => setTimeout(resolve, RETRY_DELAY));
+    return await fetch(address);
+  }
 }
 
 async function collect(
