@@ -86,7 +86,8 @@ def test_long_text_is_loaded_in_parts(visitor, models, long_text):
         assert read["rows"][1] - read["rows"][0] <= (1024 if "columns" in read else 256)
     # A value in the map, and the same value in the grid, matches Python's.
     trace = model.inspect(model.tokenizer.encode(text))
-    visitor.page.locator(".map canvas").hover(position={"x": 78 + 3, "y": 62 + 300})  # after the labels
+    height = visitor.page.locator(".map canvas").bounding_box()["height"]
+    visitor.page.locator(".map canvas").hover(position={"x": 78 + 3, "y": height * 0.8})  # after the labels
     told = visitor.page.locator(".map .value-label b")
     told.wait_for()
     around = trace["block.0.head.0.weights"][300 * length // 380 - 6 : 300 * length // 380 + 6, :18]
