@@ -86,11 +86,12 @@ def test_long_text_is_loaded_in_parts(visitor, models, long_text):
         assert read["rows"][1] - read["rows"][0] <= (1024 if "columns" in read else 256)
     # A value in the map, and the same value in the grid, matches Python's.
     trace = model.inspect(model.tokenizer.encode(text))
-    height = visitor.page.locator(".map canvas").bounding_box()["height"]
-    visitor.page.locator(".map canvas").hover(position={"x": 78 + 3, "y": height * 0.8})  # after the labels
+    side = visitor.page.locator(".map canvas").bounding_box()["height"] - 62  # without the labels
+    visitor.page.locator(".map canvas").hover(position={"x": 78 + 3, "y": 62 + side * 0.79})
     told = visitor.page.locator(".map .value-label b")
     told.wait_for()
-    around = trace["block.0.head.0.weights"][300 * length // 380 - 6 : 300 * length // 380 + 6, :18]
+    at = int(0.79 * length)
+    around = trace["block.0.head.0.weights"][at - 8 : at + 8, :24]
     shown = {f"{weight:.2f}" for weight in around.flatten().tolist()}
     visitor.expect(lambda: told.inner_text() in shown, True)
     before = visitor.page.evaluate("document.querySelector('.map canvas').toDataURL().length")
