@@ -200,8 +200,9 @@ def test_pointed_cell_of_the_map_is_outlined(visit, models, ratio):
     visitor.settle()
     trace = models["long"].inspect(text)
     rows = len(trace.tokens)
-    side, names = 380 / rows, (78, 62)  # pixels
     map_.scroll_into_view_if_needed()
+    names = (78, 62)  # pixels
+    side = (map_.bounding_box()["height"] - names[1]) / rows
     before = drawn(map_)
     for row, column in [(rows - 3, 4), (rows // 2, rows // 3)]:
         x, y = names[0] + (column + 0.5) * side, names[1] + (row + 0.5) * side
