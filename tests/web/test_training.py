@@ -103,7 +103,7 @@ def test_finished_run_is_compared_with_the_built_in_model(visit, home, place, st
         drop(visitor, story_text)
         fill(visitor, **{"Or steps": 40}, Blocks=1, Heads=2, Width=16, Context=32)
         visitor.button("Train").click()
-        visitor.button("Compare with stories").wait_for()
+        visitor.button("Compare with stories").wait_for(timeout=300_000)
         # The heads of the newest snapshot are on the first screen.
         forming = visitor.page.locator("[aria-labelledby=forming]")
         visitor.expect(lambda: int(forming.get_attribute("data-step")), 40)
