@@ -20,14 +20,14 @@ import LivePage from "./views/LivePage.svelte";
 import PublishedPage from "./views/PublishedPage.svelte";
 
 const target = document.getElementById("page")!;
-const recording = document.getElementById("recording")?.textContent.trim();
+const files = embeddedFiles();
 
 await loadFonts();
 if (target.dataset.live !== undefined) await showLive();
-else if (recording === undefined) await showFolder();
-else await showFile(recording);
+else if (files.recording === undefined) await showFolder();
+else await showFile(files.recording);
 
-async function showFile(recording: string): Promise<void> {
+async function showFile(recording: Uint8Array<ArrayBuffer>): Promise<void> {
   const file = await SavedFile.open(recording);
   const page = new Page(new ApiClient(file.fetch), file.contents.query, file);
   const setTheme = (theme: Theme) => {
@@ -54,15 +54,15 @@ async function showFolder(): Promise<void> {
 
 /** Runs the models that are in this document, or else in its folder. */
 async function showLive(): Promise<void> {
-  const embedded = embeddedFiles();
-  const isFolder = Object.keys(embedded).length === 0;
+  const isFolder = Object.keys(files).length === 0;
   if (isFolder) await enableOffline("serviceWorker.js");
-  const source: FileSource = isFolder ? { address: document.baseURI } : { files: embedded };
+  const source: FileSource = isFolder ? { address: document.baseURI } : { files };
   const { labs } = await readJson<LiveIndex>(openFiles(source), LIVE_FILE);
   target.replaceChildren();
   mount(LivePage, { target, props: { source, labs } });
 }
 
+/** The files inside this document, by name. */
 function embeddedFiles(): Record<string, Uint8Array<ArrayBuffer>> {
   const scripts = [...document.querySelectorAll<HTMLScriptElement>("script[data-file]")];
   return Object.fromEntries(

@@ -1,18 +1,63 @@
-"""Scripts and styles inside an HTML page."""
+"""A page in one HTML file: its script, its styles and its data are inside it."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import html
 import re
 
+from clearhead.page.assets import read_bundle
 
-def inline_script(script: str) -> str:
+
+def fill_page(title: str, data: dict[str, bytes], live: bool = False) -> str:
+    """Return the HTML. The data is base64, so no part of it can be read as markup.
+
+    On a live page, the engine is WebAssembly in a worker.
+    """
+    script, style = _inline_script(read_bundle("saved.js")), read_bundle("saved.css").strip()
+    engine = " 'wasm-unsafe-eval'; worker-src blob:" if live else ""
+    return PAGE.format(
+        policy=f"default-src 'none'; script-src '{_hash(script)}'{engine}; style-src '{_hash(style)}'; "
+        "img-src data: blob:; base-uri 'none'; form-action 'none'",
+        title=html.escape(title),
+        style=style,
+        live=" data-live" if live else "",
+        data="\n".join(
+            f'<script type="text/plain" data-file="{name}">{base64.b64encode(content).decode()}</script>'
+            for name, content in data.items()
+        ),
+        script=script,
+        licenses=read_bundle("licenses.md"),
+    )
+
+
+def _inline_script(script: str) -> str:
     """Return a script that can be written into an HTML page."""
     # HTML parsers act on these sequences even inside strings; escaped, they mean the same.
     return re.sub(r"<(?=!--|/script)", r"<\\", script.strip())
 
 
-def hash_source(inline: str) -> str:
+def _hash(inline: str) -> str:
     """Return the source by which a content security policy allows an inline script or style."""
     return f"sha256-{base64.b64encode(hashlib.sha256(inline.encode()).digest()).decode()}"
+
+
+PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{title} · clearhead</title>
+<style>{style}</style>
+</head>
+<body>
+<div id="page"{live}></div>
+{data}
+<script type="module">{script}</script>
+<script type="text/plain" id="licenses">{licenses}</script>
+</body>
+</html>
+"""

@@ -6,15 +6,13 @@ answers that were computed beforehand: what the page opens with, texts to try, a
 
 from __future__ import annotations
 
-import base64
-import html
 import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast, get_args
 
 from clearhead.errors import UserError
-from clearhead.export.inline import hash_source, inline_script
+from clearhead.export.inline import fill_page
 from clearhead.export.live_weights import NumberType, live_files
 from clearhead.export.site import LIVE_INDEX, page_files, write_site
 from clearhead.export.site_labs import LAB_FILE, run_labs
@@ -23,7 +21,6 @@ from clearhead.inspect.state_trace import need_heads
 from clearhead.labs.opening import find_head
 from clearhead.language_model import LanguageModel
 from clearhead.model.config import check_kind
-from clearhead.page.assets import read_bundle
 from clearhead.server.in_process import InProcessClient
 
 MAX_ONE_FILE = 32_000_000  # bytes of a model in one HTML file, which grows by a third
@@ -79,7 +76,7 @@ def save_live_html(
     files = {LIVE_INDEX: json.dumps(index, ensure_ascii=False, allow_nan=False).encode()}
     files |= {f"{_model_folder(0)}/{name}": content for name, content in live_files(model, numbers)}
     with disk_errors(path.parent, f"{path} was not saved"):
-        write_text(path, _fill_page(model.name, files))
+        write_text(path, fill_page(model.name, files, live=True))
 
 
 BYTES: dict[NumberType, int] = {"float32": 4, "float16": 2, "int8": 1}
@@ -131,44 +128,3 @@ def _request(client: InProcessClient, path: str, model: str) -> Any:
     response = client.request("POST", path, json.dumps({"model": model}))
     assert response.status == 200, response.body
     return json.loads(response.body)
-
-
-def _fill_page(title: str, files: dict[str, bytes]) -> str:
-    """Return the HTML. The files are base64, so no part of them can be read as markup."""
-    script, style = inline_script(read_bundle("saved.js")), read_bundle("saved.css").strip()
-    policy = (
-        f"default-src 'none'; script-src '{hash_source(script)}' 'wasm-unsafe-eval'; worker-src blob:; "
-        f"style-src '{hash_source(style)}'; img-src data: blob:; base-uri 'none'; form-action 'none'"
-    )
-    data = "\n".join(
-        f'<script type="text/plain" data-file="{name}">{base64.b64encode(content).decode()}</script>'
-        for name, content in files.items()
-    )
-    return PAGE.format(
-        policy=policy,
-        title=html.escape(title),
-        style=style,
-        script=script,
-        data=data,
-        licenses=read_bundle("licenses.md"),
-    )
-
-
-PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>{title} · clearhead</title>
-<style>{style}</style>
-</head>
-<body>
-<div id="page" data-live></div>
-{data}
-<script type="module">{script}</script>
-<script type="text/plain" id="licenses">{licenses}</script>
-</body>
-</html>
-"""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import html
 import json
 import zlib
 from collections.abc import Sequence
@@ -13,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from clearhead.errors import UserError
-from clearhead.export.inline import hash_source, inline_script
+from clearhead.export.inline import fill_page
 from clearhead.export.live_page import save_live_html
 from clearhead.export.saved_trace import Float32Array, save_trace
 from clearhead.export.saved_views import choose_views
@@ -22,7 +20,8 @@ from clearhead.inspect.comparison import Comparison
 from clearhead.inspect.state_trace import AnyTrace, StateTrace, need_heads
 from clearhead.inspect.trace import Trace
 from clearhead.language_model import LanguageModel
-from clearhead.page.assets import read_bundle
+
+RECORDING = "recording"  # the file inside the page
 
 
 def save_html(
@@ -61,7 +60,8 @@ def save_html(
     path, chosen = Path(path), choose_views(views, what)
     if path.is_dir():
         raise UserError(f"{path} is a folder: expected the path of a file")
-    page = fill_page(trace, base64.b64encode(pack(*save_trace(what, chosen))).decode())
+    title = "".join(trace.tokens)[:60].strip()
+    page = fill_page(title, {RECORDING: pack(*save_trace(what, chosen))})
     with disk_errors(path.parent, f"{path} was not saved"):
         write_text(path, page)
 
@@ -75,42 +75,3 @@ def pack(header: dict[str, Any], arrays: Sequence[Float32Array]) -> bytes:
     numbers = np.concatenate([np.empty(0, "<f4"), *(array.astype("<f4").ravel() for array in arrays)])
     planes = numbers.view(np.uint8).reshape(-1, 4).T.tobytes()
     return zlib.compress(len(encoded).to_bytes(4, "little") + encoded + planes, 9)
-
-
-def fill_page(trace: Trace, data: str) -> str:
-    """Return the HTML. The data is base64, so no part of the text can be read as markup."""
-    script = inline_script(read_bundle("saved.js"))
-    style = read_bundle("saved.css").strip()
-    policy = (
-        f"default-src 'none'; script-src '{hash_source(script)}'; style-src '{hash_source(style)}'; "
-        "img-src data: blob:; base-uri 'none'; form-action 'none'"
-    )
-    title = html.escape("".join(trace.tokens)[:60].strip())
-    return PAGE.format(
-        policy=policy,
-        title=title,
-        style=style,
-        script=script,
-        recording=data,
-        licenses=read_bundle("licenses.md"),
-    )
-
-
-PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>{title} · clearhead</title>
-<style>{style}</style>
-</head>
-<body>
-<div id="page"></div>
-<script type="text/plain" id="recording">{recording}</script>
-<script type="module">{script}</script>
-<script type="text/plain" id="licenses">{licenses}</script>
-</body>
-</html>
-"""

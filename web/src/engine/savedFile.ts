@@ -63,10 +63,7 @@ export class SavedFile implements OfflineSource {
   }
 
   /** Decodes the base64 text of a saved file. */
-  static async open(base64: string): Promise<SavedFile> {
-    const binary = atob(base64);
-    const packed = new Uint8Array(binary.length);
-    for (let i = 0; i < binary.length; i++) packed[i] = binary.charCodeAt(i);
+  static async open(packed: Uint8Array<ArrayBuffer>): Promise<SavedFile> {
     const { contents, numbers } = await unpack<SavedContents>(packed);
     return new SavedFile(contents, numbers);
   }
