@@ -59,8 +59,9 @@ types: $(READY) $(WEB)
 	cd web && npm run --silent types
 
 # The docs site, into build/site; a warning, such as one about a dead link, is an error.
-docs: $(READY)
+docs: $(READY) $(PAGE)
 	$(BIN)/python -m tools.reference docs/reference
+	$(BIN)/clearhead publish docs/live.html --one-file --numbers float16
 	$(BIN)/zensical build --strict
 
 format: $(READY) $(WEB)
@@ -95,4 +96,4 @@ $(WEB): web/package.json web/package-lock.json
 	touch $(WEB_BUILD) $(WEB)
 
 clean:
-	rm -rf web/node_modules src/clearhead/page/site src/clearhead/page/bundles docs/reference .cache $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf web/node_modules src/clearhead/page/site src/clearhead/page/bundles docs/reference docs/live.html .cache $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -10,6 +10,9 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from clearhead.export.live_page import save_live_html
+from clearhead.language_model import load
+from clearhead.page.assets import has_bundles
 from tests.docs.html import HtmlPage
 from tests.docs.pages import PAGES, ROOT, page_name
 from tools import reference
@@ -23,9 +26,12 @@ pytest.importorskip(
 def built(tmp_path_factory):
     """Return the finished build process and the site folder."""
     folder = tmp_path_factory.mktemp("site")
-    shutil.copytree(ROOT / "docs", folder / "docs", ignore=shutil.ignore_patterns("reference"))
+    shutil.copytree(ROOT / "docs", folder / "docs", ignore=shutil.ignore_patterns("reference", "live.html"))
     shutil.copy(ROOT / "zensical.toml", folder)
     reference.main(folder / "docs" / "reference")
+    if not has_bundles():
+        pytest.skip("the page is not built: run `pip install .` with npm installed")
+    save_live_html(load("stories"), folder / "docs" / "live.html", "float16")
     process = subprocess.run(
         [sys.executable, "-m", "zensical", "build", "--strict"],
         cwd=folder,

@@ -87,7 +87,16 @@ REQUESTS = [
     ("lens", {"rows": [3, 6]}),
     ("lens", {"edits": [ABLATED, {"site": "final", "scale": 2.0, "at": [1]}]}),
     ("lens", {"rows": [6, 9], "edits": [{"site": "final", "scale": 2.0, "at": [7]}]}),
+    ("senses", {"word": "dog", "sentences": ["a dog did", "no dog", "", "go doggo", "dog dog"]}),
+    ("senses", {"word": "a", "sentences": ["a deaf", "a cod"]}),
+    ("neighbors", {"count": 5}),
+    ("neighbors", {"position": 3, "stage": "final", "along": {"start": "a", "end": "b"}, "edits": [ABLATED]}),
+    ("neighbors", {"stage": "block.1.input", "count": 100}),
     # Requests that cannot be answered
+    ("senses", {"word": "dog", "sentences": ["a dog did", "no cod"]}),
+    ("senses", {"word": "dog", "sentences": ["", ""]}),
+    ("neighbors", {"stage": "block.0.middle"}),
+    ("neighbors", {"along": {"start": "ab", "end": "b"}}),
     ("trace", {"text": ""}),
     ("trace", {"text": "a" * 30}),
     ("trace", {"model": "another"}),
@@ -200,7 +209,7 @@ def record_exchanges(network):
     exchanges = []
     for path, fields in REQUESTS:
         body = {"model": "model", **fields}
-        if path != "token_texts":
+        if path not in ("token_texts", "senses"):
             body = {"text": TEXT, **body}
         response = client.request("POST", f"/api/{path}", json.dumps(body))
         exchanges.append(

@@ -120,15 +120,17 @@ export class Trace {
     return this.#edited("logits", this.network.unembedding.forward(this.#final(stream)));
   }
 
-  /** The logit lens: the logits at a position if the model stopped after a block. 1 V. */
-  lens(block: number, position: number): Matrix {
-    const stream = this.stream.inputs[block + 1] ?? this.stream.last;
-    if (!this.#isEdited(null)) return this.unembed(takeRows(stream, [position]));
+  /** The logit lens: the logits at a position if the model stopped after each block. N V for N blocks. */
+  lens(position: number): Matrix {
+    const { inputs, last } = this.stream;
+    const streams = [...inputs.slice(1), last];
+    if (!this.#isEdited(null))
+      return this.unembed(streams.map((stream) => takeRows(stream, [position])).reduce(concatRows));
     // Edits select positions of the whole text.
-    return takeRows(
-      this.#memo.get(`lens ${block}`, () => this.unembed(stream)),
-      [position],
-    );
+    return streams
+      .map((stream, block) => this.#memo.get(`lens ${block}`, () => this.unembed(stream)))
+      .map((logits) => takeRows(logits, [position]))
+      .reduce(concatRows);
   }
 
   #run(known?: Known): ResidualStream {

@@ -13,14 +13,11 @@ import { range } from "../model/tensor";
 import type { Attribution, LensToken, Schemas, WhyResponse } from "../types";
 import { UserError } from "../userError";
 import { finite } from "./finite";
-import { type TextRequest, type TraceCache, chooseBlocks } from "./traceCache";
+import { type About, type TextRequest, type TraceCache, chooseBlocks } from "./traceCache";
 
 const MAX_COMPARED = 1024; // tokens
 const MAX_SWEPT = 256; // tokens
 const MAX_LENS = 128; // rows in one response
-
-/** A request about a text, where edits are optional. */
-type About<Name extends keyof Schemas> = Omit<Schemas[Name], keyof TextRequest> & TextRequest;
 
 /** Compares two texts in one model, or one text in two models: the distance at every site. */
 export function compare(
@@ -146,20 +143,20 @@ export function lens(body: About<"LensRequest">, cache: TraceCache): Schemas["Le
     );
   const token = body.token == null ? null : checkToken(trace, body.token);
   const { tokenizer } = cache.model(body.model);
-  const rows = range(stop, start);
-  const tokens = range(trace.config.n_block).map((block) =>
-    // A row at a time: the vocabulary may be large.
-    rows.map((row): LensToken => {
-      const probabilities = softmax(trace.lens(block, row)).values;
-      const likeliest = indexOfLargest(probabilities);
+  const blocks = range(trace.config.n_block);
+  const columns = range(stop, start).map((row) => {
+    const probabilities = softmax(trace.lens(row)); // a row at a time: the vocabulary may be large
+    return blocks.map((block): LensToken => {
+      const ofBlock = probabilities.row(block);
+      const likeliest = indexOfLargest(ofBlock);
       return {
         text: tokenizer.pieces([likeliest])[0]!,
-        probability: finite(probabilities[likeliest]!),
-        chosen: token === null ? null : finite(probabilities[token]!),
+        probability: finite(ofBlock[likeliest]!),
+        chosen: token === null ? null : finite(ofBlock[token]!),
       };
-    }),
-  );
-  return { tokens };
+    });
+  });
+  return { tokens: blocks.map((block) => columns.map((column) => column[block]!)) };
 }
 
 function checkToken({ config }: Trace, token: number): number {

@@ -38,11 +38,12 @@ export class OfflineCache {
   }
 
   async #store(request: Request, response: Response): Promise<void> {
-    const bytes = new Uint8Array(await response.clone().arrayBuffer());
+    const bytes = new Uint8Array(await response.arrayBuffer());
     const piece = PIECE.exec(request.url);
     if (piece && !(await sha256(bytes)).startsWith(piece[1]!)) return; // damaged: fetch it again next time
     if (WEIGHT_INDEX.test(request.url)) await this.#removeOldPieces(request, bytes);
-    await this.cache.put(withoutQuery(request), response);
+    const type = response.headers.get("Content-Type") ?? "application/octet-stream";
+    await this.cache.put(withoutQuery(request), new Response(bytes, { headers: { "Content-Type": type } }));
   }
 
   /** Removes the pieces of an earlier publication of the same model. */

@@ -4,6 +4,7 @@ import { ApiError } from "../client";
 import { matrixResponse } from "../matrixResponse";
 import { UserError } from "../userError";
 import { attribute, compare, effects, lens, why } from "./analysis";
+import { neighbors, senses } from "./embeddings";
 import { Matrices, readPatterns, readSites, readStreams, spell, tokenize, traceText } from "./inspection";
 import { type LiveModel, TraceCache } from "./traceCache";
 
@@ -33,6 +34,8 @@ export function makeRoutes(open: (model: string) => Promise<LiveModel>): Record<
     "/api/attribute": route(attribute),
     "/api/why": route(why),
     "/api/lens": route(lens),
+    "/api/senses": route(senses),
+    "/api/neighbors": route(neighbors),
   };
 }
 

@@ -4,7 +4,7 @@
 import { type PatchSource, Edits } from "../inspect/edits";
 import { Trace } from "../inspect/trace";
 import type { Transformer } from "../model/transformer";
-import type { ModelInput } from "../types";
+import type { ModelInput, Schemas } from "../types";
 import { UserError } from "../userError";
 
 const MAX_TRACES = 4;
@@ -18,6 +18,7 @@ export interface TextTokenizer {
   encode(text: string): number[];
   decode(ids: number[]): string;
   pieces(ids: number[]): string[];
+  hasText(id: number): boolean;
 }
 
 /** A model that runs in the browser. */
@@ -28,6 +29,9 @@ export interface LiveModel {
 
 /** A text as requests name it; without edits by default. */
 export type TextRequest = Omit<ModelInput, "edits"> & Partial<Pick<ModelInput, "edits">>;
+
+/** A request about a text, where edits are optional. */
+export type About<Name extends keyof Schemas> = Omit<Schemas[Name], keyof TextRequest> & TextRequest;
 
 interface CachedTrace {
   model: string;

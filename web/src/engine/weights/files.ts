@@ -5,6 +5,7 @@ import { ApiError } from "../client";
 export type ReadModelFile = (
   name: string,
   onbytes?: (done: number) => void, // how many bytes have arrived
+  length?: number, // how many are expected
 ) => Promise<Uint8Array<ArrayBuffer>>;
 
 /** Where files are: an absolute address that names are relative to, or their contents. */
@@ -16,7 +17,7 @@ export function openFiles(source: FileSource): ReadModelFile {
 
 /** Files in a folder among these. */
 export function inFolder(readFile: ReadModelFile, folder: string): ReadModelFile {
-  return (name, onbytes) => readFile(`${folder}/${name}`, onbytes);
+  return (name, ...more) => readFile(`${folder}/${name}`, ...more);
 }
 
 /** The contents of a JSON file. Throws an ApiError that names the file if it is missing or damaged. */
@@ -42,11 +43,11 @@ export function damaged(file: string, reason: string): ApiError {
 }
 
 function fetchFiles(address: string): ReadModelFile {
-  return async (name, onbytes) => {
+  return async (name, onbytes, length) => {
     const response = await fetchTwice(new URL(name, address));
     if (!response.ok) throw new Error(`status ${response.status}`);
     if (!response.body || !onbytes) return new Uint8Array(await response.arrayBuffer());
-    return await collect(response.body, onbytes);
+    return await collect(response.body, onbytes, length);
   };
 }
 
@@ -62,25 +63,29 @@ async function fetchTwice(address: URL): Promise<Response> {
   }
 }
 
+/** Reads a stream into one array, which is allocated at once if its length is known: chunks are large garbage. */
 async function collect(
   stream: ReadableStream<Uint8Array<ArrayBuffer>>,
   onbytes: (done: number) => void,
+  length = 0,
 ): Promise<Uint8Array<ArrayBuffer>> {
-  const chunks: Uint8Array<ArrayBuffer>[] = [];
+  let bytes = new Uint8Array(length);
   const reader = stream.getReader();
-  let length = 0;
+  let end = 0;
   for (let next = await reader.read(); !next.done; next = await reader.read()) {
-    chunks.push(next.value);
-    length += next.value.length;
-    onbytes(length);
+    const chunk = next.value;
+    if (end + chunk.length > bytes.length) bytes = enlarged(bytes, Math.max(end + chunk.length, 2 * end));
+    bytes.set(chunk, end);
+    end += chunk.length;
+    onbytes(end);
   }
-  const bytes = new Uint8Array(length);
-  let start = 0;
-  for (const chunk of chunks) {
-    bytes.set(chunk, start);
-    start += chunk.length;
-  }
-  return bytes;
+  return bytes.subarray(0, end);
+}
+
+function enlarged(bytes: Uint8Array, length: number): Uint8Array<ArrayBuffer> {
+  const larger = new Uint8Array(length);
+  larger.set(bytes);
+  return larger;
 }
 
 function embeddedFiles(files: Record<string, Uint8Array<ArrayBuffer>>): ReadModelFile {

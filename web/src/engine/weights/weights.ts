@@ -59,13 +59,15 @@ export class Weights {
     const weights = Weights.#reserve(index, kernels);
     const arrived = index.pieces.map(() => 0);
     const read = (i: number) => {
-      const piece = readFile(index.pieces[i]!.file, (done) => {
+      const { file, bytes: length } = index.pieces[i]!;
+      const count = (done: number) => {
         arrived[i] = done;
         onprogress(
           arrived.reduce((sum, bytes) => sum + bytes, 0),
           index.bytes,
         );
-      });
+      };
+      const piece = readFile(file, count, length);
       piece.catch(() => undefined); // reported when it is awaited
       return piece;
     };

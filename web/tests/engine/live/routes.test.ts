@@ -90,5 +90,6 @@ function makeTokenizer(characters: string) {
     encode: (text: string) => Array.from(text, (character) => characters.indexOf(character)),
     decode: (ids: number[]) => ids.map((id) => characters[id] ?? "").join(""),
     pieces,
+    hasText: (id: number) => id < characters.length,
   };
 }
