@@ -35,15 +35,20 @@ interface ModelRequest {
 
 interface LoadedModel extends LiveModel {
   details: Model;
+  bytes: number; // of its weights
 }
 
+const KEPT_BYTES = 256e6; // of models in memory; the least recently used ones beyond this are loaded again when needed
+const KEPT_MODELS = 2; // of any size, so that two can be compared
+
 export class LiveModels {
-  readonly #loading = new Map<string, Promise<LoadedModel>>(); // kept when loaded
+  readonly #loading = new Map<string, Promise<LoadedModel>>(); // the most recently used one last
   #index: Promise<LiveIndex> | null = null;
 
   constructor(
     readonly readFile: ReadModelFile,
     readonly onprogress: (progress: ProgressMessage) => void,
+    readonly keptBytes = KEPT_BYTES,
   ) {}
 
   /** The routes that list and open models. */
@@ -58,15 +63,30 @@ export class LiveModels {
     "/api/heads": (request) => this.#recorded("/api/heads", request as ModelRequest),
   };
 
-  /** Loads a model once; one that failed to load is loaded again on the next request. */
+  /** Loads a model unless it is in memory; one that failed to load is loaded again on the next request. */
   open(name: string): Promise<LoadedModel> {
-    let model = this.#loading.get(name);
-    if (model === undefined) {
-      model = this.#load(name);
-      model.catch(() => this.#loading.delete(name));
-      this.#loading.set(name, model);
-    }
+    const known = this.#loading.get(name);
+    const model = known ?? this.#load(name);
+    this.#loading.delete(name);
+    this.#loading.set(name, model);
+    if (!known)
+      model.then(
+        () => this.#evict(),
+        () => this.#loading.delete(name),
+      );
     return model;
+  }
+
+  /** Drops the least recently used models. Their memory is freed with the last trace of them. */
+  async #evict(): Promise<void> {
+    let bytes = 0;
+    const newestFirst = [...this.#loading].reverse();
+    for (const [i, [name, loading]] of newestFirst.entries()) {
+      const model = await loading.catch(() => null);
+      bytes += model?.bytes ?? 0;
+      if (i >= KEPT_MODELS && bytes > this.keptBytes && this.#loading.get(name) === loading)
+        this.#loading.delete(name);
+    }
   }
 
   async #load(name: string): Promise<LoadedModel> {
@@ -82,7 +102,7 @@ export class LiveModels {
     const onprogress = (done: number, total: number) => this.onprogress({ model: name, done, total });
     const weights = await Weights.load(index, kernels, readFile, onprogress);
     const tokenizer = Tokenizer.read(tokenizerFile, tokenizerConfig, ends);
-    return { details, network: new Transformer(config, weights), tokenizer };
+    return { details, bytes: index.bytes, network: new Transformer(config, weights), tokenizer };
   }
 
   async #recorded(path: string, { model }: ModelRequest): Promise<unknown> {

@@ -13,13 +13,15 @@ export type Answer = (body: unknown) => Promise<unknown>;
 
 /** The answers by path. `open` loads a model; it is called for every request about the model. */
 export function makeRoutes(open: (model: string) => Promise<LiveModel>): Record<string, Answer> {
-  const models = new Map<string, LiveModel>();
+  let models: ReadonlyMap<string, LiveModel> = new Map(); // those of the request that is being answered
   const cache = new TraceCache((name) => models.get(name));
   const route =
     <Body extends ModelNames>(answer: (body: Body, cache: TraceCache) => object): Answer =>
     async (request) => {
       const body = request as Body;
-      for (const { model } of body.other ? [body, body.other] : [body]) models.set(model, await open(model));
+      const opened = new Map<string, LiveModel>();
+      for (const { model } of body.other ? [body, body.other] : [body]) opened.set(model, await open(model));
+      models = opened;
       return respond(() => answer(body, cache));
     };
   return {

@@ -76,12 +76,19 @@ export class TraceCache {
   }
 
   #get(model: string, ids: number[], edits: string, make: () => Trace): Trace {
+    this.#dropOutdated(model);
     const known = this.#traces.find(
       (each) => each.model === model && each.edits === edits && each.trace.ids.join() === ids.join(),
     );
     const entry = known ?? { model, edits, trace: make() };
     this.#traces = [...this.#traces.filter((each) => each !== entry), entry].slice(-MAX_TRACES);
     return entry.trace;
+  }
+
+  /** Drops the traces of a model that was loaded again: they would keep its former weights in memory. */
+  #dropOutdated(model: string): void {
+    const { network } = this.model(model);
+    this.#traces = this.#traces.filter((each) => each.model !== model || each.trace.network === network);
   }
 
   /** The trace that shares the most leading tokens with `ids`, and how many. Typing changes a text at its end. */

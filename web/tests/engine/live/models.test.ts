@@ -35,7 +35,7 @@ function publish() {
   } as Record<string, Uint8Array<ArrayBuffer>>;
 }
 
-function open(files: Record<string, Uint8Array<ArrayBuffer>>) {
+function open(files: Record<string, Uint8Array<ArrayBuffer>>, keptBytes?: number) {
   const progress: unknown[] = [];
   const asked: string[] = [];
   const readFile = openFiles({ files });
@@ -45,6 +45,7 @@ function open(files: Record<string, Uint8Array<ArrayBuffer>>) {
       return readFile(name, onbytes);
     },
     (message) => progress.push(message),
+    keptBytes,
   );
   const call = (path: string, request: unknown = {}) =>
     models.routes[path]!(request, new AbortController().signal);
@@ -72,6 +73,26 @@ test("opens a model once, with progress, in WebAssembly", async () => {
   expect(network.config.n_vocab).toBe(3);
   expect(network.unembedding.kernels).toBeInstanceOf(WasmKernels);
   expect(tokenizer.encode("b a")).toEqual([1, 0]);
+});
+
+test("drops the least recently used models, but never the two last ones", async () => {
+  const files = publish();
+  const entry = { folder: "model-0", ends: [2], answers: {} };
+  files["live.json"] = toBytes({ models: ["a", "b", "c"].map((name) => ({ ...entry, details: { name } })) });
+  const { models, asked } = open(files, 40); // each has 32 bytes
+  const loads = async (name: string) => {
+    const before = asked.length;
+    await models.open(name);
+    await new Promise((resolve) => setTimeout(resolve)); // what is dropped is dropped later
+    return asked.length > before;
+  };
+  expect(await loads("a")).toBe(true);
+  expect(await loads("b")).toBe(true);
+  expect(await loads("a")).toBe(false);
+  expect(await loads("c")).toBe(true); // in place of b
+  expect(await loads("a")).toBe(false);
+  expect(await loads("b")).toBe(true); // in place of c
+  expect(await loads("a")).toBe(false);
 });
 
 test("answers what was recorded without loading the model", async () => {
