@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 import re
 import threading
 from functools import partial
@@ -198,6 +199,21 @@ def test_typed_texts_run_in_the_browser(come, named):
 
 
 @pytest.mark.slow
+def test_the_senses_of_a_word_are_compared_in_the_browser(come):
+    guest = come("?view=words")
+    guest.page.get_by_label("Word", exact=True).fill("duck")
+    guest.page.get_by_label("Sentences").fill("The duck was tired\nA duck swam\nThe duck")
+    guest.page.get_by_text("The first two principal components explain").wait_for()
+    guest.page.get_by_text("Nearest neighbors of the selected token").wait_for()
+
+
+@pytest.mark.parametrize("view", ["labs", "training"])
+def test_a_view_that_was_not_published_is_said_to_be_missing(come, view):
+    guest = come(f"?view={view}")
+    guest.page.get_by_text("Part of this address is invalid").wait_for()
+    guest.page.locator(".detail h2").wait_for()
+
+
 def test_the_greedy_continuation_equals_python(come, named):
     guest = come("?model=lecture")
     for name in KINDS:
@@ -261,6 +277,7 @@ def test_a_damaged_weight_file_is_named(come, host):
         assert status == 500
         assert re.search(rf"{piece.name} is damaged: its SHA-256", answer["error"]["message"])
         piece.write_bytes(content[:-1])
+        os.utime(piece, (2e9, 2e9))  # the browser asks for what changed since, in seconds
         _, answer = guest.ask("/api/open", model="lecture")
         assert f"it has {len(content) - 1} bytes" in answer["error"]["message"]
     finally:

@@ -76,6 +76,10 @@ export class Page extends Selection {
     this.examples = new ModelExamples(api);
     this.#opensHead = !/[?&](block|head|part|row|open)=/.test(query);
     this.draft = this.location.text ?? "";
+    if (limits.withoutViews.includes(this.location.view)) {
+      this.location.view = START_LOCATION.view;
+      this.ignored = [...this.ignored, "view"];
+    }
   }
 
   /** The training run of the model, if the server knows it. */
