@@ -59,16 +59,15 @@ export class ModelList {
 
   /** The config of a transformer. Opens the model if necessary. */
   async loadConfig(name: string): Promise<Config> {
-    let details = this.find(name);
-    const ready = details?.state === "loaded" || (!details && !isSnapshot(name));
-    if (!ready) details = await this.open(name);
-    if (details?.kind && details.kind !== "transformer") {
-      const { kind } = details;
-      const message = `${details.name} is of kind ${kind}: it has no heads to show`;
-      throw new ApiError(400, message, "no_heads", { name: details.name, kind });
-    }
-    if (!details?.config) throw new ApiError(404, `there is no model ${name}`, "model_not_found", { name });
-    return details.config as Config;
+    const known = this.find(name);
+    const ready = known?.state === "loaded" || (!known && !isSnapshot(name));
+    return configOf(ready ? known : await this.open(name), name);
+  }
+
+  /** The config of a model that is loaded; null if it must be loaded first. */
+  readyConfig(name: string): Config | null {
+    const known = this.find(name);
+    return known?.state === "loaded" ? configOf(known, name) : null;
   }
 
   /** Polls the server while a model loads or is pulled. */
@@ -103,4 +102,14 @@ export class ModelList {
       this.error = toProblem(error);
     }
   }
+}
+
+function configOf(details: Model | undefined, name: string): Config {
+  if (details?.kind && details.kind !== "transformer") {
+    const { kind } = details;
+    const message = `${details.name} is of kind ${kind}: it has no heads to show`;
+    throw new ApiError(400, message, "no_heads", { name: details.name, kind });
+  }
+  if (!details?.config) throw new ApiError(404, `there is no model ${name}`, "model_not_found", { name });
+  return details.config as Config;
 }

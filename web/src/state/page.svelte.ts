@@ -331,7 +331,9 @@ export class Page extends Selection {
   async #load(appended?: Appended): Promise<void> {
     this.#controller?.abort();
     const { signal } = (this.#controller = new AbortController());
-    const config = await this.models.loadConfig(this.location.model);
+    // Sent at once if the model is ready: the page is then drawn while the model runs.
+    const ready = this.models.readyConfig(this.location.model);
+    const config = ready ?? (await this.models.loadConfig(this.location.model));
     const { model, text, edits } = $state.snapshot(this.location);
     const request = (edits: Edit[]) =>
       appended
