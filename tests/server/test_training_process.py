@@ -202,6 +202,10 @@ def test_finished_run_is_extended(client, server, place, story_text):
     steps = [each["step"] for each in metrics(client, "short")["steps"]]
     assert steps == list(range(1, run["steps_done"] + 1))
     assert run["extendable"]
+    (place / "short" / ".lock").touch()  # as if the process had been killed before exiting
+    client.post("/api/runs/short/resume", json={"minutes": 0.05})  # by the same time once more
+    wait_until_idle(server, client)
+    assert find(client, "short")["steps_done"] > run["steps_done"]
 
 
 @pytest.mark.slow

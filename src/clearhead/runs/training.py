@@ -145,6 +145,7 @@ def train_ngram(
     checkpoint_every: int | None = None,
     snapshots: int = 0,
     extend: bool = False,  # noqa: ARG001
+    extend_again: bool = False,  # noqa: ARG001
 ) -> CountingOutcome:
     """Train an n-gram model by counting, without training steps, and save it if there is a folder."""
     parallel = group is not None and group.world_size > 1
