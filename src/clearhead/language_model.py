@@ -37,7 +37,7 @@ from clearhead.runtime.quantization import need_exact
 from clearhead.runtime.quantization import quantize as round_matrices
 from clearhead.summary_table import html_table
 from clearhead.text.conversations import render_messages
-from clearhead.text.corpus import Document, documents
+from clearhead.text.corpus import Document, readable_documents
 from clearhead.text.inputs import encode_prompt, encode_text
 from clearhead.text.sources import PACKED_SUFFIXES, TEXT_SUFFIXES
 from clearhead.text.tokenizer import Tokenizer
@@ -342,7 +342,7 @@ class LanguageModel:
         whose choice depends only on the window's tokens. `report(done, total)` receives token counts.
         """
         if isinstance(text, Path) or (isinstance(text, str) and _names_file(text)):
-            texts: Sequence[Document] = list(documents([text]))
+            texts: Sequence[Document] = readable_documents([text])
         else:
             texts = [Document.of("the text", text)] if isinstance(text, str) else text
         return evaluate_texts(self.network, self.tokenizer, texts, batch_size, report)

@@ -9,7 +9,7 @@ from typing import Any
 from clearhead.classics.skip_gram import Settings, SkipGram, SkipGramProgress, compiled
 from clearhead.classics.word_table import WordTable
 from clearhead.formats import word2vec
-from clearhead.text.corpus import Document, documents
+from clearhead.text.corpus import Document, readable_documents
 from clearhead.text.word_corpus import WordCorpus
 
 
@@ -34,7 +34,7 @@ def train_words(sources: str | Path | Sequence[str | Path], **settings: Any) -> 
     the same vectors.
     """
     given = [sources] if isinstance(sources, str | Path) else sources
-    return learn_words(documents(given), Settings(**settings))
+    return learn_words(readable_documents(given), Settings(**settings))
 
 
 def learn_words(

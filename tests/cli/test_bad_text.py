@@ -9,7 +9,11 @@ TEXTS = {
     "binary": (b"\x7fELF" + bytes(range(256)) * 4, (), ["novel.txt is not text", "byte 4", "NUL"]),
     "latin": ("Ein schöner Tag. ".encode("latin1") * 50, (), ["novel.txt", "byte 7", "0xf6", "iconv"]),
     "cut off": ("Tag für Tag ".encode()[:6], (), ["novel.txt ends in the middle", "its last byte"]),
-    "utf-16": (("Ein Tag. " * 50).encode("utf-16"), (), ["novel.txt is UTF-16", "convert it"]),
+    "utf-16": (
+        ("Ein Tag. " * 50).encode("utf-16") + b"x",
+        (),
+        ["novel.txt ends in the middle", "its last byte"],
+    ),
     "short": (b"abc " * 20, ("--context", 64), ["context of 64", "at least 128", "--context"]),
     "a few bytes": (b"abc", (), ["4 tokens", "provide more text"]),
     "one byte": (b"a", (), ["tokens", "provide more text"]),

@@ -244,6 +244,18 @@ def test_eval_reports_empty_files(clearhead, model_folder, tmp_path):
     assert result.err == "clearhead: skipped b.txt and 1 more: empty\n"
 
 
+def test_eval_reports_unreadable_files(clearhead, model_folder, tmp_path):
+    Path("notes").mkdir()
+    (tmp_path / "notes" / "a.md").write_text("The fox ran.")
+    (tmp_path / "notes" / "b.md").write_bytes("été".encode("latin-1"))
+    result = clearhead("eval", model_folder, "notes", "--json")
+    assert (result.code, result.out) == (0, clearhead("eval", model_folder, "notes/a.md", "--json").out)
+    assert result.err.startswith(
+        "clearhead: skipped notes/b.md, which is not UTF-8: byte 0 is 0xe9; convert it"
+    )
+    assert result.err.count("\n") == 1
+
+
 def test_eval_prints_a_readable_summary(clearhead, model_folder, model, story_file):
     evaluation = model.evaluate(list(documents([story_file])))
     lines = clearhead("eval", model_folder, story_file).out.splitlines()

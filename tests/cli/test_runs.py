@@ -120,6 +120,15 @@ def test_runs_are_compared_in_bits_per_byte(clearhead, story_file):
     assert "tokenizer" in heading
 
 
+def test_repeated_command_says_why_it_does_not_extend(clearhead, story_file):
+    given = ["train", story_file, "--out", "runs/one", "--resume", *SMALL, "--steps", 2]
+    assert clearhead(*given).code == 0
+    assert clearhead(*given).err == (
+        "the run in runs/one is finished, and a repeated command does not extend it: give another --minutes or "
+        "--steps, or try: clearhead generate runs/one\n"
+    )
+
+
 def test_finished_run_is_extended(clearhead, story_file, tmp_path):
     sizes = ["--blocks", 1, "--heads", 1, "--width", 32, "--context", 32, "--device", "cpu"]
     assert clearhead("train", story_file, "--out", "runs/one", "--steps", 4, *sizes).code == 0

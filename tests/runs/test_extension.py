@@ -38,10 +38,10 @@ def lines():
     return [next(told).text for _ in range(60)]
 
 
-def open_run(folder, texts, resume=True, **settings):
+def open_run(folder, texts, resume=True, extend_again=False, **settings):
     settings = settings if resume else {**SMALL, **settings}
     request = TrainingRequest(**{"device": "cpu", **settings})
-    keeping = {"checkpoint_every": 5, "extend": resume}
+    keeping = {"checkpoint_every": 5, "extend": resume, "extend_again": extend_again}
     return SavedRun.open(folder, texts, request, resume, cache=folder.parent / "cache", **keeping)
 
 
@@ -143,7 +143,11 @@ def test_finished_run_is_extended_only_on_request(lines, tmp_path):
         open_run(tmp_path / "run", texts, steps=5, width=64)
     (tmp_path / "run" / ".lock").touch()  # the process that finished it was killed
     assert open_run(tmp_path / "run", texts, steps=5) is None
-    assert train(open_run(tmp_path / "run", texts, steps=5)).trainer.step == 10
+    (tmp_path / "run" / ".lock").touch()
+    assert open_run(tmp_path / "run", texts, extend_again=True) is None  # by what time?
+    (tmp_path / "run" / ".lock").touch()
+    assert train(open_run(tmp_path / "run", texts, steps=1, extend_again=True)).trainer.step == 6
+    assert train(open_run(tmp_path / "run", texts, steps=5)).trainer.step == 11
 
 
 def test_repeating_a_command_with_resume_does_not_extend(lines, tmp_path):
@@ -151,6 +155,15 @@ def test_repeating_a_command_with_resume_does_not_extend(lines, tmp_path):
     options = {"cache": tmp_path, "extend": True}
     train(SavedRun.open(tmp_path / "run", texts, request, True, **options))
     assert SavedRun.open(tmp_path / "run", texts, request, True, **options) is None
+    again = SavedRun.open(tmp_path / "run", texts, request, True, **options, extend_again=True)
+    assert (again.run.plan.recipe.first_step, again.run.plan.recipe.steps) == (5, 10)
+    again.folder.close()
+
+
+def test_repeated_extension_extends(lines, tmp_path):
+    texts, request = one_text(lines), TrainingRequest(**SMALL, steps=5)
+    options = {"cache": tmp_path, "extend": True}
+    train(SavedRun.open(tmp_path / "run", texts, request, True, **options))
     more = TrainingRequest(**SMALL, steps=6)
     assert train(SavedRun.open(tmp_path / "run", texts, more, True, **options)).trainer.step == 11
     assert train(SavedRun.open(tmp_path / "run", texts, more, True, **options)).trainer.step == 17

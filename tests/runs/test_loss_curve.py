@@ -24,7 +24,7 @@ def test_losses_are_plotted_at_their_steps():
     training = drawn["training, smoothed"]
     assert training.shape == (30, 2)
     assert training[0].tolist() == [1, 3.0]
-    assert training[1].tolist() == [2, 2.25]  # the mean of 3 and 1.5
+    assert training[4].tolist() == [5, pytest.approx(0.2 * 3 / 4 + 0.8 * 3 / 5)]  # the mean of 5/4 values
 
 
 def test_long_runs_use_a_log_scale_and_fewer_points():

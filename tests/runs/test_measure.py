@@ -58,7 +58,7 @@ def test_plan_of_a_timed_run_records_the_number_of_threads(tokens, speeds):
     assert make_plan(TrainingRequest(batch=8, steps=5), tokens, 1000, 64, CPU, None).threads is None
 
 
-def plan_for(n_vocab, n_tokens, monkeypatch, seconds_per_token=1e-6):
+def plan_for(n_vocab, n_tokens, monkeypatch, seconds_per_token=1e-6, device=CPU):
     """Plan two minutes on a machine on which every size takes the same time per token."""
     monkeypatch.setattr(
         plan_module.Measure,
@@ -66,12 +66,13 @@ def plan_for(n_vocab, n_tokens, monkeypatch, seconds_per_token=1e-6):
         lambda request, config, tokens, device, left: Measure(8, seconds_per_token, 1e-7, False, 1),
     )
     tokens = Tokens.of(np.zeros(n_tokens, dtype=np.int64))
-    return make_plan(TrainingRequest(minutes=2), tokens, 1000, n_vocab, CPU, 120.0).config
+    return make_plan(TrainingRequest(minutes=2), tokens, 1000, n_vocab, device, 120.0).config
 
 
-def test_text_repeated_often_gets_a_small_model(monkeypatch):
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_text_repeated_often_gets_a_small_model(monkeypatch, device):
     for n_tokens, size in ((208_000, (4, 64)), (338_000, (4, 96)), (591_000, (4, 128))):
-        config = plan_for(4096, n_tokens, monkeypatch)
+        config = plan_for(4096, n_tokens, monkeypatch, device=torch.device(device))
         assert (config.n_block, config.d_model) == size
 
 

@@ -278,10 +278,20 @@ def test_time_limit_defaults_to_three_minutes():
 
 def test_exponential_average_forgets_old_values():
     smooth = ExponentialAverage()
-    assert [smooth(number) for number in (4.0, 2.0, 3.0)] == [4.0, 3.0, 3.0]
+    assert [smooth(number) for number in (4.0, 2.0, 3.0, 5.0)] == [4.0, 2.0, 3.0, 5.0]
+    assert smooth(0.0) == pytest.approx(1.0)  # over 5/4 values
     for _ in range(400):
         smooth(7.0)
     assert smooth.mean == pytest.approx(7.0)
+    smooth(27.0)
+    assert smooth.mean == pytest.approx(8.0)  # over 20 values
+
+
+def test_exponential_average_follows_the_loss_of_a_short_run():
+    smooth, losses = ExponentialAverage(), [2 + 6 * 0.9**step for step in range(40)]
+    shown = [smooth(loss) for loss in losses]
+    assert all(0 <= mean - loss < 0.5 for mean, loss in zip(shown, losses, strict=True))
+    assert shown[-1] - losses[-1] < 0.2
 
 
 def test_run_stopped_between_validations_has_no_validation_loss(story_file, tmp_path):

@@ -142,6 +142,24 @@ def test_empty_file_is_skipped(story_file, tmp_path):
         clearhead.train(tmp_path / "empty.txt", steps=1, **small)
 
 
+def test_unreadable_file_among_others_is_skipped(story_text, tmp_path):
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "a.md").write_text(story_text[:3000])
+    (notes / "b.md").write_bytes("cafés".encode("latin-1"))
+    (notes / "c.md").write_bytes(b"\x89PNG\r\n\0\0")
+    with pytest.warns(UserWarning, match="skipped") as caught:
+        clearhead.train(notes, steps=1, **SIZES)
+    messages = [str(each.message) for each in caught]
+    assert any("b.md, which is not UTF-8: byte 3 is 0xe9" in each for each in messages)
+    assert any("c.md, which is not UTF-8" in each or "c.md, which is not text" in each for each in messages)
+    with pytest.raises(UserError, match=r"^.*b\.md is not UTF-8: .*convert it, for example with iconv"):
+        clearhead.train(notes / "b.md", steps=1, **SIZES)
+    (notes / "a.md").unlink()
+    with pytest.raises(UserError, match=r"none of the 2 files contains readable text: .*b\.md is not UTF-8"):
+        clearhead.train(notes, steps=1, **SIZES)
+
+
 def test_text_without_a_prompt_starts_where_a_line_does(story_file, tmp_path):
     small = {"blocks": 1, "heads": 1, "width": 16, "context": 32, "batch": 2, "device": "cpu"}
     path = tmp_path / "lines.txt"

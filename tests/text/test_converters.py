@@ -9,7 +9,7 @@ import pytest
 
 from clearhead.errors import UserError
 from clearhead.text import converters
-from clearhead.text.corpus import documents
+from clearhead.text.corpus import documents, readable
 
 PAGE = (
     "<html><head><title>T</title><style>p {color: red}</style><script>var hidden = 1;</script></head>"
@@ -165,6 +165,22 @@ def test_column_of_a_csv_file(tmp_path):
     assert read(f"{other}:text") == "Hello, there\n"
     path.write_text("id;text\n1;Hallo, du\n", encoding="utf-8")
     assert read(f"{path}:text") == "Hallo, du\n"
+
+
+def test_files_that_cannot_be_converted_are_skipped_among_others(tmp_path):
+    (tmp_path / "a.md").write_text("One.", encoding="utf-8")
+    (tmp_path / "b.docx").write_bytes(b"PK")
+    (tmp_path / "c.odt").write_bytes(b"?")
+    (tmp_path / "d.csv").write_text("id,text\n1,Hello\n")
+    kept, messages = readable(list(documents([f"{tmp_path}/*"])))
+    assert [Path(each.name).name for each in kept] == ["a.md"]
+    assert [message.split(":")[0].replace(str(tmp_path), "") for message in messages] == [
+        "skipped /b.docx, which cannot be read as a Word document",
+        "skipped /c.odt, which is not plain text",
+        "skipped /d.csv, which has id, text",
+    ]
+    with pytest.raises(UserError, match="has no column body"):  # it was asked for
+        readable(list(documents([tmp_path / "a.md", f"{tmp_path / 'd.csv'}:body"])))
 
 
 def test_folder_includes_what_can_be_converted(tmp_path):

@@ -16,7 +16,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clearhead.errors import UserError
-from clearhead.text.corpus import PIECE, STRETCH, Document, cut, documents, measure, thin
+from clearhead.text.corpus import (
+    PIECE,
+    STRETCH,
+    Document,
+    cut,
+    documents,
+    measure,
+    readable,
+    readable_documents,
+    thin,
+)
 from clearhead.text.tokenizer import Tokenizer
 
 
@@ -172,12 +182,74 @@ def test_text_that_is_not_utf8_is_rejected(tmp_path: Path) -> None:
     refused(
         [path], "a.txt is not UTF-8: byte 0 is 0xe9; convert it, for example with iconv -f LATIN1 -t UTF-8 "
     )
-    path.write_bytes("été".encode("utf-16"))
-    refused([path], "is UTF-16, expected UTF-8: .*iconv -f UTF-16")
     path.write_bytes("it was é".encode()[:-1])
     refused([path], "ends in the middle of a character, .*remove its last byte$")
     path.write_bytes("it was 𝄞".encode()[:-1])
     refused([path], "remove its last 3 bytes$")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
+@pytest.mark.parametrize("text", ["été 𝄞", "x" * (2**20 - 1) + "𝄞" * 3])
+def test_text_with_a_byte_order_mark_is_decoded(tmp_path: Path, encoding: str, text: str) -> None:
+    (tmp_path / "a.txt").write_bytes(text.encode(encoding))
+    assert read(tmp_path) == [text]
+    assert ["".join(each.pieces()) for each in documents(["-"], io.BytesIO(text.encode(encoding)))] == [text]
+
+
+def test_big_endian_text_is_decoded(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes("\ufeffété".encode("utf-16-be"))
+    (tmp_path / "b.txt").write_bytes("\ufeffété".encode("utf-32-be"))
+    assert read(tmp_path) == ["été", "été"]
+
+
+def test_damaged_utf16_is_rejected(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes("\ufeffabc".encode("utf-16-le")[:-1])
+    refused([path], "ends in the middle of a character, .*remove its last byte$")
+    path.write_bytes("\ufeffabc".encode("utf-16-le") + b"\0\xdc")
+    refused([path], "a.txt is damaged UTF-16: copy it again from its source, or save it as UTF-8")
+    path.write_bytes("\ufeffa\0c".encode("utf-16-le"))
+    refused([path], "a.txt is not text: it contains NUL")
+
+
+def test_unreadable_files_among_others_are_skipped(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("Text.")
+    (tmp_path / "b.txt").write_bytes(b"x" * 2**21 + "été".encode("latin-1"))
+    (tmp_path / "c.txt.gz").write_bytes(b"\x1f\x8b\x08\x00broken")
+    (tmp_path / "d.txt").touch()
+    kept, messages = readable(list(documents([tmp_path])))
+    assert [Path(each.name).name for each in kept] == ["a.txt"]
+    assert len(messages) == 3
+    assert messages[0].startswith(
+        f"skipped {tmp_path / 'b.txt'}, which is not UTF-8: byte {2**21} is 0xe9; convert it"
+    )
+    assert messages[1].startswith(
+        f"skipped {tmp_path / 'c.txt.gz'}, which is a damaged or truncated archive: "
+    )
+    assert messages[2] == f"skipped {tmp_path / 'd.txt'}: empty"
+
+
+def test_only_the_first_unreadable_files_are_named(tmp_path: Path) -> None:
+    (tmp_path / "z.txt").write_text("Text.")
+    for i in range(6):
+        (tmp_path / f"{i}.txt").write_bytes(b"\xff")
+    with pytest.warns(UserWarning, match="skipped") as caught:
+        assert len(readable_documents([tmp_path])) == 1
+    messages = [str(each.message) for each in caught]
+    assert ["0.txt" in messages[0], "1.txt" in messages[1], "2.txt" in messages[2]] == [True] * 3
+    assert messages[3:] == ["skipped 3 more files that cannot be read"]
+
+
+def test_files_of_which_none_is_readable_are_one_error(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").touch()
+    (tmp_path / "b.txt").touch()
+    with pytest.raises(UserError, match=r"^all 2 files are empty: give others$"):
+        readable(list(documents([tmp_path])))
+    (tmp_path / "b.txt").write_bytes(b"\xff")
+    with pytest.raises(
+        UserError, match=r"^none of the 2 files contains readable text: .*b\.txt is not UTF-8"
+    ):
+        readable(list(documents([tmp_path])))
 
 
 def test_invalid_byte_offset_is_counted_across_blocks(tmp_path: Path) -> None:

@@ -1,8 +1,13 @@
 """Tokenizer kinds: their tokens, deterministic training, and rejected settings."""
 
+import _thread
+import signal
+import threading
+
 import pytest
 
 from clearhead.errors import UserError
+from clearhead.text import tokenizer_kinds
 from clearhead.text.tokenizer import Tokenizer
 from tests.text.small_tokenizers import ALL, BPE, BYTE, TEXT
 
@@ -95,3 +100,41 @@ def test_mask_token_comes_last_and_changes_no_other_id(kind, tmp_path):
     assert masked.decode([*masked.encode(text), masked.mask_id]) == text
     masked.save(tmp_path, 8)
     assert Tokenizer.load(tmp_path).mask_id == masked.mask_id
+
+
+@pytest.mark.parametrize("kind", ["bpe", "word"])
+def test_interrupt_while_the_text_is_read_ends_training(kind):
+    def pieces():
+        yield TEXT
+        assert threading.current_thread() is here  # others do not receive signals
+        raise KeyboardInterrupt
+
+    here = threading.current_thread()
+    with pytest.raises(KeyboardInterrupt):
+        Tokenizer.train(kind, pieces(), 300)
+
+
+def test_interrupt_during_training_does_not_wait_for_the_library():
+    class Slow:
+        done = threading.Event()
+
+        def train_from_iterator(self, *_):
+            _thread.interrupt_main()
+            self.done.wait()
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            tokenizer_kinds._fit(Slow(), [TEXT], None)
+    finally:
+        Slow.done.set()
+        signal.signal(signal.SIGINT, before)
+
+
+def test_error_of_the_library_is_raised():
+    class Broken:
+        def train_from_iterator(self, *_):
+            raise OverflowError("panic")
+
+    with pytest.raises(OverflowError, match="panic"):
+        tokenizer_kinds._fit(Broken(), [TEXT], None)

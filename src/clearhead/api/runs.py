@@ -101,7 +101,9 @@ class RunStep(WireModel):
 
     step: int
     loss: float | None
-    smoothed: float | None = Field(description="The mean of the loss over about the last twenty steps.")
+    smoothed: float | None = Field(
+        description="The mean of the loss over about the last quarter of the steps, at most the last twenty."
+    )
     validation: float | None
     learning_rate: float | None
     gradient_norm: float | None

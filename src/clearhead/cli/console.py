@@ -8,13 +8,17 @@ from __future__ import annotations
 import json
 import re
 import sys
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
 from clearhead.finite import finite
 from clearhead.runs.progress_line import clock as clock
 from clearhead.summary_table import plural as plural
+
+if TYPE_CHECKING:
+    from clearhead.text.corpus import Document
 
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -30,6 +34,16 @@ def read_argument(text: str) -> str:
 
     (document,) = documents(["-"], sys.stdin.buffer)
     return "".join(document.pieces())
+
+
+def read_texts(names: Sequence[str]) -> list[Document]:
+    """The documents with these names; reports files that are skipped."""
+    from clearhead.text.corpus import documents, readable
+
+    texts, messages = readable(list(documents(names, sys.stdin.buffer)))
+    for message in messages:
+        err.print(f"clearhead: {message}")
+    return texts
 
 
 def print_text(text: str) -> None:

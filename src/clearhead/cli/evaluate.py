@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from pathlib import Path
 
 import typer
 
-from clearhead.cli.console import clock, err, out, print_json
+from clearhead.cli.console import clock, out, print_json, read_texts
 from clearhead.cli.options import DEVICE, MODEL, QUANTIZE, TEXT
 from clearhead.cli.progress import live_line
 
@@ -33,11 +32,8 @@ def evaluate(
       clearhead eval smollm2 other.txt --json
     """
     from clearhead.language_model import load
-    from clearhead.text.corpus import describe_skipped, documents, without_empty
 
-    texts, empty = without_empty(list(documents(text, sys.stdin.buffer)))
-    if empty:
-        err.print(f"clearhead: {describe_skipped(empty)}")
+    texts = read_texts(text)
     loaded = load(model, device, quantize=quantize)
     # Small enough that a large model reports progress every few seconds.
     rows = max(1, TOKENS_AT_ONCE // loaded.config.n_context)

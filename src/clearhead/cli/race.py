@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from itertools import zip_longest
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
 import typer
 
-from clearhead.cli.console import err, out
+from clearhead.cli.console import err, out, read_texts
 from clearhead.cli.options import CSV, DEVICE, FIGURE, JSON, SEED, TEXT, TOKENIZER, VALIDATION, VOCAB
 from clearhead.cli.progress import watch
 from clearhead.cli.results import check_output, give
@@ -59,7 +58,6 @@ def race(
     """
     from clearhead.labs.race import RACERS, run
     from clearhead.runs.request import TrainingRequest
-    from clearhead.text.corpus import documents
 
     check_output(figure, json, csv)
     request = TrainingRequest(
@@ -71,9 +69,8 @@ def race(
         seed=seed,
         device=device,
     )
-    texts = list(documents(text, sys.stdin.buffer))
     result = run(
-        texts,
+        read_texts(text),
         request,
         kind or RACERS,
         model or [],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import time
@@ -167,6 +168,7 @@ def train(
     }
     with group.report_lost():
         options["extend"] = resume and not group.restarted
+        options["extend_again"] = "CLEARHEAD_EXTEND" in os.environ  # set by the server
         _train(text, out, request, resume or group.restarted, group, reports, json, options)
         group.shutdown()
 
@@ -227,8 +229,11 @@ def _train(
         **options,
     )
     if outcome is None:
-        more = "" if request.minutes or request.steps else "to extend it, add --minutes or --steps; "
-        err.print(f"the run in {folder} is finished; {more}try: clearhead generate {folder}")
+        if request.minutes or request.steps:
+            more = ", and a repeated command does not extend it: give another --minutes or --steps, or"
+        else:
+            more = "; to extend it, add --minutes or --steps;"
+        err.print(f"the run in {folder} is finished{more} try: clearhead generate {folder}")
         if json and group.is_main:
             print_json({"out": str(folder), "finished": True})
     elif group.is_main:

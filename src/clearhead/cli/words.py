@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from clearhead.cli.console import clock, err, out, print_json
+from clearhead.cli.console import clock, err, out, print_json, read_texts
 from clearhead.errors import UserError
 
 if TYPE_CHECKING:
@@ -116,18 +116,17 @@ def _load(
 def _train(
     text: list[str], save: Path | None, settings: dict[str, Any]
 ) -> tuple[WordVectors, dict[str, Any]]:
-    import sys
     import time
 
     from clearhead.classics.skip_gram import Settings, SkipGramProgress
     from clearhead.cli.progress import live_line
     from clearhead.cli.train import name_after
-    from clearhead.text.corpus import documents
     from clearhead.word_vectors import learn_words
 
     how = Settings(**settings)
     path = save or Path("runs", f"{name_after(text[0])}.bin")
     _check_free(path)
+    texts = read_texts(text)
     start, past = time.monotonic(), [SkipGramProgress(0, 1, 0)]
     with live_line() as show:
 
@@ -138,7 +137,7 @@ def _train(
             show(line, int(share * PLAIN_LINES) > int(before * PLAIN_LINES))
             past[:] = [progress]
 
-        vectors = learn_words(documents(text, sys.stdin.buffer), how, show_progress)
+        vectors = learn_words(texts, how, show_progress)
     vectors.save(path)
     err.print(f"saved to {path}")
     seconds = round(time.monotonic() - start, 2)

@@ -20,7 +20,7 @@ from clearhead.runs.preparation import PreparedText, prepare_text
 from clearhead.runs.request import TrainingRequest
 from clearhead.runs.run import Run
 from clearhead.runs.sizes import fitting_context
-from clearhead.text.corpus import Document, documents
+from clearhead.text.corpus import Document, readable_documents
 from clearhead.text.evaluation_windows import windows_for_evaluation
 from clearhead.text.token_cache import tokenize
 from clearhead.text.tokens import Tokens
@@ -70,7 +70,7 @@ def race(
         device=device,
     )
     given = [sources] if isinstance(sources, str | Path) else sources
-    return run(list(documents(given)), request, kinds, models, prompt, tokens)
+    return run(readable_documents(given), request, kinds, models, prompt, tokens)
 
 
 def run(

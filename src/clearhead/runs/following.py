@@ -26,7 +26,7 @@ class StepMetrics:
 
     step: int
     loss: float | None
-    smoothed: float | None  # the loss, averaged over about the last twenty steps
+    smoothed: float | None  # the loss, averaged over the last steps
     validation: float | None
     learning_rate: float | None  # of the matrices
     gradient_norm: float | None

@@ -83,7 +83,7 @@ class ListedRun:
     @cached_property
     def metrics(self) -> dict[str, NDArray[Any]]:
         """Its curves, one value per line of metrics.jsonl: step, tokens, loss, smoothed (the average loss over
-        about the last twenty steps), validation, learning_rate and gradient_norm.
+        about the last quarter of the steps, at most twenty), validation, learning_rate and gradient_norm.
 
         Values that were not measured at a step, or not finite, are NaN.
         """

@@ -35,8 +35,8 @@ DEFAULT_STEPS = 1000
 # 16 training tokens per parameter of the blocks, in 1,000 to 2,000 steps.
 TOKENS_PER_PARAMETER = 8
 MOST_PARAMETERS_PER_TOKEN = 10  # of the text; beyond this a model overfits
-# The same for a text of BPE tokens that is repeated more than MOST_EPOCHS times, measured on CPUs
-# (docs/experiments.md); a text of characters bears more.
+# The same for a text of BPE tokens that is repeated more than MOST_EPOCHS times (docs/experiments.md); a text of
+# characters bears more.
 MOST_PARAMETERS_IF_REPEATED = 1.5
 LEAST_REPEATED_VOCABULARY = 512
 
@@ -151,7 +151,7 @@ def make_plan(
             each: measure.seconds_per_token * _block_parameters(each) / _block_parameters(config)
             for each in rest
         }
-        rest = [each for each in rest if not _overfits(at_most[each], each, tokens, device, left)]
+        rest = [each for each in rest if not _overfits(at_most[each], each, tokens, left)]
         if not rest:
             break
         sure = [each for each in rest if _is_enough(at_most[each], each, left)]
@@ -159,7 +159,7 @@ def make_plan(
         its_measure = Measure.take(request, larger, tokens, device, left)
         if not _is_enough(its_measure.seconds_per_token, larger, left):
             break
-        if _overfits(its_measure.seconds_per_token, larger, tokens, device, left):
+        if _overfits(its_measure.seconds_per_token, larger, tokens, left):
             rest = rest[: rest.index(larger)]
             continue
         config, measure = larger, its_measure
@@ -177,14 +177,11 @@ def _is_enough(seconds_per_token: float, config: LearnerConfig, left: float) -> 
     return left / seconds_per_token >= TOKENS_PER_PARAMETER * _block_parameters(config)
 
 
-def _overfits(
-    seconds_per_token: float, config: LearnerConfig, tokens: Tokens, device: torch.device, left: float
-) -> bool:
+def _overfits(seconds_per_token: float, config: LearnerConfig, tokens: Tokens, left: float) -> bool:
     """Whether a model of this size would repeat the text so often that a smaller one learns more."""
     epochs = left / seconds_per_token / len(tokens)
-    is_measured = device.type == "cpu" and config.n_vocab >= LEAST_REPEATED_VOCABULARY
-    most = MOST_PARAMETERS_IF_REPEATED * len(tokens)
-    return is_measured and epochs >= MOST_EPOCHS and _block_parameters(config) > most
+    has_limit = config.n_vocab >= LEAST_REPEATED_VOCABULARY and epochs >= MOST_EPOCHS
+    return has_limit and _block_parameters(config) > MOST_PARAMETERS_IF_REPEATED * len(tokens)
 
 
 def _plan_steps(request: TrainingRequest, tokens: Tokens, n_vocab: int, device: torch.device) -> Plan:

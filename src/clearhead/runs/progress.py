@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from clearhead.training.trainer import StepRecord
 
+MOST_AVERAGED = 20  # values
+
 
 @dataclass(frozen=True)
 class Progress:
@@ -40,12 +42,15 @@ class Progress:
 
 
 class ExponentialAverage:
-    """A bias-corrected exponential average, over about the last twenty values."""
+    """An exponential average over about the last quarter of the values, but at most the last `MOST_AVERAGED`.
+
+    A fixed number would keep the first losses, the highest, in the average of a short run.
+    """
 
     def __init__(self) -> None:
         self.mean, self.count = 0.0, 0
 
     def __call__(self, number: float) -> float:
         self.count += 1
-        self.mean += (number - self.mean) / min(self.count, 20)
+        self.mean += (number - self.mean) / min(max(1, self.count / 4), MOST_AVERAGED)
         return self.mean

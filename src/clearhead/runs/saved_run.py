@@ -62,12 +62,14 @@ class SavedRun:
         group: ProcessGroup | None = None,
         began: float | None = None,
         extend: bool = False,
+        extend_again: bool = False,
         **keeping: Any,
     ) -> SavedRun | None:
         """Start or resume a run; return None if it is already finished.
 
-        With `extend`, a finished run is extended by the requested minutes or steps, if there are any. `began` is
-        the start of the clock, as in `Run`; a resumed run keeps its own.
+        With `extend`, a finished run is extended by the requested minutes or steps, if there are any; a repeated
+        command extends it only with `extend_again`. `began` is the start of the clock, as in `Run`; a resumed run
+        keeps its own.
         """
         _check_keeping(**keeping)
         group = group or ProcessGroup()
@@ -85,7 +87,10 @@ class SavedRun:
                 measure(texts)[0] != settings["text_sha256"],
             )
             if settings.get("finished"):
-                if not (extend and group.run_on_main(lambda: _is_more(folder, settings, request, changed))):
+                timed = request.minutes is not None or request.steps is not None
+                if not (extend and timed) or not (
+                    extend_again or group.run_on_main(lambda: _is_new(folder, settings, request, changed))
+                ):
                     folder.close()
                     return None
                 run = extend_run(
@@ -283,13 +288,13 @@ def _complete(path: Path, settings: dict[str, Any], request: TrainingRequest) ->
     return request
 
 
-def _is_more(folder: RunFolder, settings: dict[str, Any], request: TrainingRequest, changed: bool) -> bool:
-    """Whether the request asks to extend the finished run.
+def _is_new(folder: RunFolder, settings: dict[str, Any], request: TrainingRequest, changed: bool) -> bool:
+    """Whether the request is not the one that the run was started with.
 
-    Not if the process that finished the run was killed before exiting, or if the run was started with
+    It may be if the process that finished the run was killed before exiting, or if the run was started with
     `resume` and the same settings: repeating a command until it succeeds must not add to the run.
     """
-    if (request.minutes is None and request.steps is None) or folder.left_locked:
+    if folder.left_locked:
         return False
     repeated = settings.get("resume") and not settings.get("earlier") and not changed
     return not (repeated and settings["request"] == request_to_json(request))

@@ -32,7 +32,7 @@ from clearhead.runs.run_folder import BEST, is_run, make_record
 from clearhead.runs.saved_run import SavedRun
 from clearhead.runtime.device import pick_device
 from clearhead.runtime.process_group import ProcessGroup
-from clearhead.text.corpus import Document, describe_skipped, documents, without_empty
+from clearhead.text.corpus import Document, documents, readable
 from clearhead.training.lora import merge
 
 PACKAGE = str(Path(__file__).parents[1])
@@ -101,10 +101,10 @@ def train_network(
 
 
 def _read(texts: Callable[[], list[Document]], observer: Observer) -> list[Document]:
-    """The texts without empty files, which are reported."""
-    kept, empty = without_empty(texts())
-    if empty:
-        observer.noted(describe_skipped(empty))
+    """The texts without empty and unreadable files, which are reported."""
+    kept, messages = readable(texts())
+    for message in messages:
+        observer.noted(message)
     return kept
 
 
@@ -145,6 +145,7 @@ def train_ngram(
     checkpoint_every: int | None = None,
     snapshots: int = 0,
     extend: bool = False,  # noqa: ARG001
+    extend_again: bool = False,  # noqa: ARG001
 ) -> CountingOutcome:
     """Train an n-gram model by counting, without training steps, and save it if there is a folder."""
     parallel = group is not None and group.world_size > 1

@@ -110,7 +110,7 @@ class TrainingManager:
             raise APIError(409, "run_is_not_extendable", message, "name", name=name)
         self._starting = True
         try:
-            await self._launch(name, folder, command)
+            await self._launch(name, folder, command, extend=minutes is not None)
         finally:
             self._starting = False
 
@@ -141,11 +141,11 @@ class TrainingManager:
             raise APIError(404, "run_not_found", f"the run {name!r} does not exist", "name", name=name)
         return folder
 
-    async def _launch(self, name: str, folder: Path, command: Sequence[str]) -> None:
+    async def _launch(self, name: str, folder: Path, command: Sequence[str], extend: bool = False) -> None:
         self.errors.pop(name, None)
         device = [] if self.device is None or "--device" in command else ["--device", self.device]
         with (folder / LOG_FILE).open("ab") as log_file:
-            process = await _spawn([*command, *device], log_file, folder / ERROR_FILE)
+            process = await _spawn([*command, *device], log_file, folder / ERROR_FILE, extend)
         self.current = TrainingProcess(name, folder, process)
         self.log(f"training {name} in process {process.pid}")
         self._task = asyncio.create_task(self._watch(self.current))
@@ -203,8 +203,16 @@ def _built_in_stories() -> str:
     return "\n\n".join(story.text for story in islice(stories(), STORIES))
 
 
-async def _spawn(command: Sequence[str], log_file: IO[bytes], error_file: Path) -> asyncio.subprocess.Process:
-    """Start `clearhead` in its own session, so that only the server receives a Ctrl-C at its terminal."""
+async def _spawn(
+    command: Sequence[str], log_file: IO[bytes], error_file: Path, extend: bool
+) -> asyncio.subprocess.Process:
+    """Start `clearhead` in its own session, so that only the server receives a Ctrl-C at its terminal.
+
+    With `extend`, it extends a finished run even if the command is the one that the run was started with.
+    """
+    variables = {"CLEARHEAD_ERROR_FILE": str(error_file), "CLEARHEAD_CONFIG": ""}
+    if extend:
+        variables["CLEARHEAD_EXTEND"] = "1"
     return await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
@@ -214,7 +222,7 @@ async def _spawn(command: Sequence[str], log_file: IO[bytes], error_file: Path) 
         stdout=log_file,
         stderr=log_file,
         # The request defines the run: the user's clearhead.toml is ignored.
-        env={**os.environ, "CLEARHEAD_ERROR_FILE": str(error_file), "CLEARHEAD_CONFIG": ""},
+        env={**os.environ, **variables},
         start_new_session=True,
     )
 

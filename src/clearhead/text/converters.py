@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 from clearhead.errors import UserError
 from clearhead.extras import require
-from clearhead.text.sources import COLUMN_SUFFIXES, Source, show, suffix_of
+from clearhead.text.sources import COLUMN_SUFFIXES, Source, UnreadableFileError, show, suffix_of
 
 LARGEST = 2**28  # bytes of a document, both packed and unpacked; documents are read whole
 LARGEST_CELL = 2**24  # characters
@@ -33,7 +33,7 @@ def converter_of(source: Source) -> Callable[[Source], str] | None:
     if suffix in PANDOC | CALIBRE:
         name, text = show(source.name), show(str(Path(source.name).with_suffix(".txt")))
         command = f"pandoc -t plain -o {text} {name}" if suffix in PANDOC else f"ebook-convert {name} {text}"
-        raise UserError(f"{name} is not plain text: convert it with {command}")
+        raise UnreadableFileError(source.name, f"is not plain text: convert it with {command}")
     return None
 
 
@@ -43,7 +43,7 @@ def _convert_column(source: Source) -> str:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise UserError(f"{name} is not UTF-8: save it as CSV in UTF-8") from None
+        raise UnreadableFileError(source.name, "is not UTF-8: save it as CSV in UTF-8") from None
     csv.field_size_limit(LARGEST_CELL)
     separator = "\t" if suffix_of(source.path) == ".tsv" else _separator(text)
     try:
@@ -55,7 +55,8 @@ def _convert_column(source: Source) -> str:
             named = ", ".join(map(show, columns[:20]))
             missing = "" if column is None else f"no column {show(column)}, but "
             example = f"{source.path}:{columns[0]}"
-            raise UserError(f"{name} has {missing}{named}: name the column to read, as in {show(example)}")
+            reason = f"has {missing}{named}: name the column to read, as in {show(example)}"
+            raise UnreadableFileError(name, reason) if column is None else UserError(f"{name} {reason}")
         cells = [row[column] for row in rows if row[column]]
     except csv.Error as error:
         raise UserError(f"{name} cannot be read as CSV: {error}") from None
@@ -69,27 +70,28 @@ def _separator(text: str) -> str:
 
 
 def _convert(source: Source) -> str:
-    name, suffix = show(source.name), suffix_of(source.path)
+    suffix = suffix_of(source.path)
     require("documents", f"reading {suffix} files")
     content = _read(source)
     kind, read = _READERS[suffix]
     try:
         text = read(content)
     except UserError as error:
-        raise UserError(f"{name} {error}") from None
+        raise UnreadableFileError(source.name, str(error)) from None
     except ImportError as error:  # part of the extra was removed
         raise UserError(
             f"reading {suffix} files needs {error.name}, which is not installed: pip install 'clearhead[documents]'"
         ) from None
     except Exception:  # the libraries raise errors of many kinds for damaged files
-        raise UserError(
-            f"{name} cannot be read as {kind}: it is damaged, or not the kind of file that its name suggests"
+        raise UnreadableFileError(
+            source.name,
+            f"cannot be read as {kind}: it is damaged, or not the kind of file that its name suggests",
         ) from None
     if not text.strip():
         scanned = (
             "; if its pages are images, convert them to text first, with ocrmypdf" if kind == "PDF" else ""
         )
-        raise UserError(f"{name} contains no text{scanned}")
+        raise UnreadableFileError(source.name, f"contains no text{scanned}")
     return text
 
 
@@ -98,8 +100,8 @@ def _read(source: Source) -> bytes:
     for block in source.blocks():
         content += block
         if len(content) > LARGEST:
-            raise UserError(
-                f"{show(source.name)} is larger than {LARGEST >> 20} MB: split it, or convert it to plain text"
+            raise UnreadableFileError(
+                source.name, f"is larger than {LARGEST >> 20} MB: split it, or convert it to plain text"
             )
     return bytes(content)
 

@@ -3,6 +3,7 @@
 import codecs
 import hashlib
 import re
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,7 +13,7 @@ from typing import BinaryIO
 
 from clearhead.errors import UserError
 from clearhead.text.converters import converter_of
-from clearhead.text.sources import Source, find, show
+from clearhead.text.sources import Source, UnreadableFileError, encoding_of, find, show
 
 # Our tokenizers never join a character to the whitespace after it, and look no further ahead than the end of that
 # whitespace. So the text can be split where whitespace begins. (\S is stricter than the
@@ -24,6 +25,8 @@ PIECE = 2**20  # characters; without whitespace for this long, the text is split
 
 # A share of a text is taken in chunks of this many characters.
 STRETCH = 2**16
+
+MOST_NAMED = 3  # skipped files in messages
 _GOLDEN = (5**0.5 - 1) / 2  # the fractional parts of its multiples are evenly spread, however many are taken
 
 
@@ -62,19 +65,43 @@ def documents(sources: Sequence[str | Path], stdin: BinaryIO | None = None) -> I
         yield Document(source.name, partial(_read, source))
 
 
-def without_empty(documents: Sequence[Document]) -> tuple[list[Document], list[str]]:
-    """The documents that are not empty, and the names of the others. If all are empty, none is left out."""
-    full = [any(document.read()) for document in documents]
-    if not any(full):
+def readable(documents: Sequence[Document]) -> tuple[list[Document], list[str]]:
+    """The documents that contain text, and messages for the user about the others.
+
+    An only document is not checked here: reading it raises the error.
+    """
+    if len(documents) < 2:
         return list(documents), []
-    kept = [document for document, has_text in zip(documents, full, strict=True) if has_text]
-    return kept, [document.name for document, has_text in zip(documents, full, strict=True) if not has_text]
+    kept: list[Document] = []
+    empty: list[str] = []
+    unreadable: list[UnreadableFileError] = []
+    for document in documents:
+        try:
+            if sum(map(len, document.read())):
+                kept.append(document)
+            else:
+                empty.append(document.name)
+        except UnreadableFileError as error:
+            unreadable.append(error)
+    if not kept and unreadable:
+        raise UserError(f"none of the {len(documents):,} files contains readable text: {unreadable[0]}")
+    if not kept:
+        raise UserError(f"all {len(documents):,} files are empty: give others")
+    messages = [f"skipped {show(each.name)}, which {each.reason}" for each in unreadable[:MOST_NAMED]]
+    if (more := len(unreadable) - MOST_NAMED) > 0:
+        messages.append(f"skipped {more:,} more {'file' if more == 1 else 'files'} that cannot be read")
+    if empty:
+        others = f" and {len(empty) - 1:,} more" if len(empty) > 1 else ""
+        messages.append(f"skipped {show(empty[0])}{others}: empty")
+    return kept, messages
 
 
-def describe_skipped(empty: Sequence[str]) -> str:
-    """A message for the user about empty documents."""
-    more = f" and {len(empty) - 1:,} more" if len(empty) > 1 else ""
-    return f"skipped {show(empty[0])}{more}: empty"
+def readable_documents(sources: Sequence[str | Path]) -> list[Document]:
+    """The documents that contain text; the caller's caller is warned about skipped files."""
+    kept, messages = readable(list(documents(sources)))
+    for message in messages:
+        warnings.warn(message, stacklevel=3)
+    return kept
 
 
 def measure(documents: Iterable[Document]) -> tuple[str, int]:
@@ -143,14 +170,16 @@ def _read(source: Source) -> Iterable[str]:
 
 
 def _decode(source: Source) -> Iterator[str]:
-    name = show(source.name)
-    decoder = codecs.getincrementaldecoder("utf-8")()
+    name, encoding = source.name, "utf-8"
+    decoder: codecs.IncrementalDecoder = codecs.getincrementaldecoder(encoding)()
     start, first = 0, True
     for block in chain(source.blocks(), [b""]):
-        if start == 0 and block.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            raise UserError(f"{name} is UTF-16, expected UTF-8: convert it with {_iconv('UTF-16', name)}")
-        if (at := block.find(b"\0")) >= 0:
-            raise UserError(f"{name} is not text: its byte {start + at} is NUL; give plain text in UTF-8")
+        if start == 0 and (encoding := encoding_of(block)) != "utf-8":
+            decoder = codecs.getincrementaldecoder(encoding)()
+        if encoding == "utf-8" and (at := block.find(b"\0")) >= 0:
+            raise UnreadableFileError(
+                name, f"is not text: its byte {start + at} is NUL; give plain text in UTF-8"
+            )
         unfinished, _ = decoder.getstate()
         try:
             text = decoder.decode(block, final=not block)
@@ -158,14 +187,18 @@ def _decode(source: Source) -> Iterator[str]:
             if not block:
                 lost = len(error.object)
                 last = "its last byte" if lost == 1 else f"its last {lost} bytes"
-                raise UserError(
-                    f"{name} ends in the middle of a character, so it is truncated: "
-                    f"copy it again, or remove {last}"
-                ) from None
-            raise UserError(
-                f"{name} is not UTF-8: byte {start - len(unfinished) + error.start} is "
-                f"0x{error.object[error.start]:02x}; convert it, for example with {_iconv('LATIN1', name)}"
-            ) from None
+                reason = (
+                    f"ends in the middle of a character, so it is truncated: copy it again, or remove {last}"
+                )
+            elif encoding == "utf-8":
+                at = start - len(unfinished) + error.start
+                convert = f"convert it, for example with {_iconv('LATIN1', show(name))}"
+                reason = f"is not UTF-8: byte {at} is 0x{error.object[error.start]:02x}; {convert}"
+            else:
+                reason = f"is damaged {encoding.upper()}: copy it again from its source, or save it as UTF-8"
+            raise UnreadableFileError(name, reason) from None
+        if encoding != "utf-8" and "\0" in text:
+            raise UnreadableFileError(name, "is not text: it contains NUL; give plain text in UTF-8")
         start += len(block)
         if text and first:
             text, first = text.removeprefix("\ufeff"), False

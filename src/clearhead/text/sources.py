@@ -1,5 +1,6 @@
 """Sources: the files named by the user's arguments, readable repeatedly and decompressed if necessary."""
 
+import codecs
 import glob
 import gzip
 import lzma
@@ -27,8 +28,23 @@ CONVERTED_SUFFIXES = frozenset({".html", ".htm", ".xhtml", ".epub", ".docx", ".p
 COLUMN_SUFFIXES = frozenset({".csv", ".tsv"})  # files with columns; file.csv:column selects one
 PACKED_SUFFIXES = frozenset({".gz", ".xz"})
 
+BYTE_ORDER_MARKS = {  # the longer first: that of UTF-32 starts with that of UTF-16
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+
 _GZIP = b"\x1f\x8b"
 _XZ = b"\xfd7zXZ\x00"
+
+
+class UnreadableFileError(UserError):
+    """A file whose content is not text, or cannot be read. Among other files, it is skipped."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"{show(name)} {reason}")
+        self.name, self.reason = name, reason
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,18 +57,17 @@ class Source:
 
     def blocks(self) -> Iterator[bytes]:
         """The bytes of the file, decompressed if they start like gzip or xz."""
-        name = show(self.name)
         try:
             with self._open() as file:
                 while block := file.read(BLOCK):
                     yield block
         except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError):
-            raise UserError(
-                f"{name} is a damaged or truncated archive: copy it again from its source"
+            raise UnreadableFileError(
+                self.name, "is a damaged or truncated archive: copy it again from its source"
             ) from None
         except OSError as error:
-            raise UserError(
-                f"{name} cannot be read: {error.strerror}; check the file and its permissions"
+            raise UnreadableFileError(
+                self.name, f"cannot be read: {error.strerror}; check the file and its permissions"
             ) from None
 
     def _open(self) -> BinaryIO:
@@ -76,6 +91,12 @@ def find(arguments: Sequence[str | Path], stdin: BinaryIO | None = None) -> list
             raise UserError(f"{show(source.name)} was given twice: give it once")
         seen.add(path)
     return sources
+
+
+def encoding_of(start: bytes) -> str:
+    """The encoding of a text that starts with these bytes: UTF-8, unless a byte order mark says otherwise."""
+    marked = (name for mark, name in BYTE_ORDER_MARKS.items() if start.startswith(mark))
+    return next(marked, "utf-8")
 
 
 def suffix_of(path: Path) -> str:
@@ -178,11 +199,11 @@ def _spool(name: str, stream: BinaryIO) -> Source:
     spooled = _Spooled(name, path)  # registered before the file exists, so that it is always deleted
     try:
         with open(path, "xb", opener=_for_the_user_alone) as copy:
-            packed = None
+            plain = None
             while block := stream.read(BLOCK):
-                if packed is None:
-                    packed = block.startswith((_GZIP, _XZ))
-                if not packed and b"\0" in block:
+                if plain is None:
+                    plain = not block.startswith((_GZIP, _XZ)) and encoding_of(block) == "utf-8"
+                if plain and b"\0" in block:
                     raise UserError(
                         f"{show(name)} is not text: it contains NUL bytes; give plain text in UTF-8"
                     )

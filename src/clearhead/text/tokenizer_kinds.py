@@ -1,6 +1,8 @@
 """The kinds of tokenizer that we train, and how to recognize them."""
 
 from collections.abc import Iterable
+from concurrent.futures import Future
+from threading import Thread
 
 import tokenizers
 from tokenizers import decoders, models, pre_tokenizers, trainers
@@ -99,7 +101,7 @@ def _train_bpe(pieces: Iterable[str], n_vocab: int) -> tokenizers.Tokenizer:
         initial_alphabet=sorted(BYTE_OF),
         show_progress=False,
     )
-    inner.train_from_iterator(pieces, trainer)
+    _fit(inner, pieces, trainer)
     return inner
 
 
@@ -107,13 +109,30 @@ def _train_words(pieces: Iterable[str], n_vocab: int) -> tokenizers.Tokenizer:
     """A tokenizer for the most frequent words, with the space before them; it splits all others into bytes."""
     counter = _read_bytes(tokenizers.Tokenizer(models.WordLevel()), use_regex=True)
     trainer = trainers.WordLevelTrainer(vocab_size=n_vocab, min_frequency=2, show_progress=False)
-    counter.train_from_iterator(pieces, trainer)
+    _fit(counter, pieces, trainer)
     found = counter.get_vocab(with_added_tokens=False)
     words = [word for word in sorted(found, key=found.__getitem__) if word not in BYTE_OF]
     # BPE without merges splits words into bytes, except for those in the vocabulary.
     vocabulary = BYTE_OF | {word: 256 + i for i, word in enumerate(words[: n_vocab - 256])}
     inner = tokenizers.Tokenizer(models.BPE(vocab=vocabulary, merges=[], ignore_merges=True))
     return _read_bytes(inner, use_regex=True)
+
+
+def _fit(inner: tokenizers.Tokenizer, pieces: Iterable[str], trainer: trainers.Trainer) -> None:
+    """Train in another thread: Ctrl-C reaches only the main thread, which must not wait inside the library."""
+    texts = list(pieces)  # which the library would otherwise read in threads of its own
+    result: Future[None] = Future()
+
+    def work() -> None:
+        try:
+            inner.train_from_iterator(texts, trainer)
+        except BaseException as error:  # the library's panics are not Exceptions
+            result.set_exception(error)
+        else:
+            result.set_result(None)
+
+    Thread(target=work, daemon=True).start()
+    result.result()
 
 
 def _read_bytes(inner: tokenizers.Tokenizer, use_regex: bool) -> tokenizers.Tokenizer:

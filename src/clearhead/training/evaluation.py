@@ -13,7 +13,7 @@ from clearhead.errors import UserError
 from clearhead.networks import Network
 from clearhead.text.batches import Batch, Blanks
 from clearhead.text.conversations import are_conversations, tokenize_conversations
-from clearhead.text.corpus import Document, measure, without_empty
+from clearhead.text.corpus import Document, measure
 from clearhead.text.evaluation_windows import windows_for_evaluation
 from clearhead.text.token_cache import tokenize
 from clearhead.text.tokenizer import Tokenizer
@@ -53,7 +53,6 @@ def evaluate_texts(
 
     Documents and conversations do not see each other: each has the loss that it would have alone.
     """
-    texts, _ = without_empty(texts)
     config, mask = network.config, tokenizer.mask_id
     if not config.causal and mask is None:
         raise UserError("this model is bidirectional, but its tokenizer has no mask token")

@@ -2440,7 +2440,7 @@ export interface components {
             loss: number | null;
             /**
              * Smoothed
-             * @description The mean of the loss over about the last twenty steps.
+             * @description The mean of the loss over about the last quarter of the steps, at most the last twenty.
              */
             smoothed: number | null;
             /** Validation */
