@@ -412,7 +412,7 @@ def test_error_names_a_line_that_is_not_a_conversation(talker, talks):
 
 
 def test_int8_model_stays_close_to_the_original(trained, tmp_path):
-    pytest.importorskip("numba", reason="numba is not installed")
+    pytest.importorskip("numba", reason="numba is not installed: pip install '.[numba]'")
     trained.model.save(tmp_path / "exact")
     exact, rounded = load(tmp_path / "exact", "cpu"), load(tmp_path / "exact", quantize="int8")
     text = "Anna had a kite. Anna had a kite."

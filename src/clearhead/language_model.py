@@ -37,14 +37,12 @@ from clearhead.runtime.quantization import need_exact
 from clearhead.runtime.quantization import quantize as round_matrices
 from clearhead.summary_table import html_table
 from clearhead.text.conversations import render_messages
-from clearhead.text.corpus import Document, readable_documents
-from clearhead.text.inputs import encode_prompt, encode_text
-from clearhead.text.sources import PACKED_SUFFIXES, TEXT_SUFFIXES
+from clearhead.text.corpus import Document
+from clearhead.text.inputs import encode_prompt, encode_text, read_documents
 from clearhead.text.tokenizer import Tokenizer
 from clearhead.training.evaluation import Evaluation, evaluate_texts
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-LONGEST_NAME = 1000  # characters; a longer text is not the name of a file
 OF_GENERATE = (
     "samples",
     "inspect",
@@ -341,11 +339,7 @@ class LanguageModel:
         the loss is that of the assistant's replies. For a bidirectional model, it is the loss on masked tokens,
         whose choice depends only on the window's tokens. `report(done, total)` receives token counts.
         """
-        if isinstance(text, Path) or (isinstance(text, str) and _names_file(text)):
-            texts: Sequence[Document] = readable_documents([text])
-        else:
-            texts = [Document.of("the text", text)] if isinstance(text, str) else text
-        return evaluate_texts(self.network, self.tokenizer, texts, batch_size, report)
+        return evaluate_texts(self.network, self.tokenizer, read_documents(text), batch_size, report)
 
     def inspect(
         self,
@@ -374,20 +368,6 @@ class LanguageModel:
         if prompt is None and opening and known and 0 <= min(opening) <= max(opening) < self.config.n_vocab:
             return list(opening)
         return encode_prompt(prompt, self.tokenizer, self.config.n_vocab)
-
-
-def _names_file(text: str) -> bool:
-    """Whether a text is the name of a file. A text that only looks like a file name is an error."""
-    if not text or "\n" in text or len(text) > LONGEST_NAME:
-        return False
-    try:
-        if Path(text).is_file():
-            return True
-    except (OSError, ValueError):
-        return False
-    if " " not in text and Path(text).suffix.lower() in (*TEXT_SUFFIXES, *PACKED_SUFFIXES, ".jsonl"):
-        raise UserError(f"no such file: {text}; pass the path of an existing file, or a text")
-    return False
 
 
 def load(

@@ -18,7 +18,7 @@ def test_gpt2_is_compared_with_transformers_if_installed():
 
 
 def test_int8_is_compared_with_every_transformers_mode(tmp_path):
-    pytest.importorskip("numba", reason="numba is not installed")
+    pytest.importorskip("numba", reason="numba is not installed: pip install '.[numba]'")
     figures = measure_best(4, short=True)
     assert figures["clearhead"] > 0
     assert ("transformers bfloat16" in figures) == ("ratio" in figures)

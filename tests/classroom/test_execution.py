@@ -16,7 +16,9 @@ from clearhead.classroom.execution import (
 )
 from clearhead.classroom.sandbox import landlock_version
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="grading needs fork")
+pytestmark = pytest.mark.skipif(
+    not hasattr(os, "fork"), reason="grading forks a process, which this system cannot"
+)
 FLOOD = """
 import os
 for handle in range(3, 100):

@@ -31,7 +31,7 @@ built = pytest.mark.skipif(
 def browser(tmp_path):
     """A browser command that opens nothing, and the file it records addresses in."""
     if os.name == "nt":
-        pytest.skip("this test's browser is a shell script")
+        pytest.skip("Windows cannot run the shell script that stands in for a browser")
     visited, script = tmp_path / "visited", tmp_path / "browser"
     script.write_text(f'#!/bin/sh\necho "$1" >> "{visited}"\n')
     script.chmod(0o755)

@@ -2,11 +2,7 @@
 
 import base64
 import json
-import os
 import re
-import threading
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 
 import numpy as np
@@ -21,10 +17,10 @@ from clearhead.export.published_folder import publish
 from clearhead.export.site import check_folder
 from clearhead.language_model import LanguageModel
 from clearhead.page.assets import has_bundles
+from tests.export.static_host import PATH, Guest, receiving, serving
 from tests.web.test_numbers import check, numbers_of
-from tests.web.visitor import Visitor, percent, shows
+from tests.web.visitor import percent, shows
 
-PATH = "/user/clearhead/"
 KINDS = ["lecture", "gpt2", "modern", "shared"]
 TEXTS = [
     "The duck was too tired",
@@ -80,17 +76,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-class Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *_):
-        pass
-
-
-class Guest(Visitor):
-    def open(self, query=""):
-        self.page.goto(f"{self.server.url}{PATH}{query}")
-        self.settle()
-        self.page.locator(".brand").click()
-
+class LiveGuest(Guest):
     def ask(self, path, **body):
         answer = self.page.evaluate("([path, body]) => ask(path, body)", [path, body])
         content = base64.b64decode(answer["body"])
@@ -112,38 +98,25 @@ def named(models):
 
 @pytest.fixture(scope="module")
 def host(named, tmp_path_factory):
-    """Serve a live page as any static web host does."""
+    """A host with a live page of several models."""
     root = tmp_path_factory.mktemp("host")
     publish_live(list(named.values()), root / PATH.strip("/"), labs=False)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=root))
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield SimpleNamespace(url=f"http://127.0.0.1:{server.server_port}", root=root)
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with serving(root) as host:
+        yield host
 
 
 @pytest.fixture
 def come(browser, host):
     """Open pages, then check that the browser logged no errors."""
-    made = []
+    with receiving(browser) as receive:
 
-    def open_page(query="", **settings):
-        settings = {"locale": "en-GB", "reduced_motion": "reduce", "service_workers": "block", **settings}
-        context = browser.new_context(viewport={"width": 1366, "height": 768}, **settings)
-        context.add_init_script(KEEP_WORKER)
-        guest = Guest(context, host)
-        guest.forgive("Service Worker registration blocked")
-        made.append(guest)
-        guest.open(query)
-        return guest
+        def open_page(query=""):
+            guest = receive(LiveGuest, host, 1366, 768, KEEP_WORKER, service_workers="block")
+            guest.forgive("Service Worker registration blocked")
+            guest.open(query)
+            return guest
 
-    yield open_page
-    left = [complaint for guest in made for complaint in guest.left()]
-    for guest in made:
-        guest.context.close()
-    assert not left
+        yield open_page
 
 
 def close(one, other):
@@ -233,7 +206,7 @@ def test_the_greedy_continuation_equals_python(come, named):
 def test_the_page_opens_without_a_network_after_one_visit(browser, host):
     context = browser.new_context(viewport={"width": 1366, "height": 768}, locale="en-GB")
     context.add_init_script("localStorage.setItem('walked', 'yes')")
-    guest = Guest(context, host)
+    guest = LiveGuest(context, host)
     guest.open("?model=gpt2")
     guest.expect(lambda: guest.page.evaluate(STORED), True)
     context.set_offline(True)
@@ -251,7 +224,7 @@ def test_a_model_runs_in_one_file(browser, named, tmp_path):
     ch.save_html(named["gpt2"], path)
     context = browser.new_context(viewport={"width": 1366, "height": 768}, locale="en-GB", offline=True)
     context.add_init_script(KEEP_WORKER)
-    guest = Guest(context, SimpleNamespace(url="file://"))
+    guest = LiveGuest(context, SimpleNamespace(url="file://"))
     guest.page.goto(path.as_uri())
     guest.settle()
     guest.type("A cat")
@@ -271,14 +244,12 @@ def test_a_damaged_weight_file_is_named(come, host):
     content = piece.read_bytes()
     try:
         piece.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-        guest = come("?model=gpt2")
-        guest.forgive("status 500|Failed to load")
-        status, answer = guest.ask("/api/open", model="lecture")
+        status, answer = come("?model=gpt2").ask("/api/open", model="lecture")
         assert status == 500
         assert re.search(rf"{piece.name} is damaged: its SHA-256", answer["error"]["message"])
         piece.write_bytes(content[:-1])
-        os.utime(piece, (2e9, 2e9))  # the browser asks for what changed since, in seconds
-        _, answer = guest.ask("/api/open", model="lecture")
+        # Another guest: a browser may answer from its cache for a while.
+        _, answer = come("?model=gpt2").ask("/api/open", model="lecture")
         assert f"it has {len(content) - 1} bytes" in answer["error"]["message"]
     finally:
         piece.write_bytes(content)

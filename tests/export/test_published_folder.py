@@ -2,10 +2,6 @@
 
 import json
 import sys
-import threading
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from types import SimpleNamespace
 from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
@@ -20,22 +16,17 @@ from clearhead.labs.catalog import LABS
 from clearhead.labs.catalog import lab as run_lab
 from clearhead.labs.opening import find_head
 from clearhead.page.assets import has_bundles
+from tests.export.static_host import PATH, Guest, receiving, serving
 from tests.web.test_lecture_000 import cosine, trace_of
 from tests.web.test_lecture_001 import sees
 from tests.web.test_numbers import check, numbers_of
-from tests.web.visitor import Visitor, percent, shows, visible
+from tests.web.visitor import percent, shows, visible
 
 TEXTS = ["The duck was too tired", "The duck was too happy", "A cat sat by the road"]
-PATH = "/user/clearhead/"
 
 pytestmark = pytest.mark.skipif(
     not has_bundles(), reason="the page is not built: run `pip install .` with npm installed"
 )
-
-
-class Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *_):
-        pass
 
 
 @pytest.fixture(scope="module")
@@ -45,26 +36,16 @@ def model(models):
 
 @pytest.fixture(scope="module")
 def host(model, tmp_path_factory):
-    """Serve a published folder as any static web host does."""
+    """A host with a published folder."""
     root = tmp_path_factory.mktemp("host")
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(site_labs, "PUBLISHED_LABS", ("attention", "scale"))
         publish(model, root / PATH.strip("/"), TEXTS)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=root))
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield SimpleNamespace(url=f"http://127.0.0.1:{server.server_port}", root=root)
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with serving(root) as host:
+        yield host
 
 
-class Guest(Visitor):
-    def open(self, query=""):
-        self.page.goto(f"{self.server.url}{PATH}{query}")
-        self.settle()
-        self.page.locator(".brand").click()
-
+class PublishedGuest(Guest):
     def choose(self, text):
         self.button("Texts ▾").click()
         self.button(text).click()
@@ -82,27 +63,17 @@ class Guest(Visitor):
 @pytest.fixture
 def come(browser, host):
     """Open pages, then check that the browser logged no errors."""
-    made = []
+    with receiving(browser) as receive:
 
-    def open_page(width=1800, query="", **settings):
-        context = browser.new_context(
-            viewport={"width": width, "height": 1000},
-            **{"locale": "en-GB", "reduced_motion": "reduce", **settings},
-        )
-        context.route(
-            lambda url: not url.startswith((host.url, "blob:", "data:")), lambda route: route.abort()
-        )
-        context.add_init_script("localStorage.setItem('walked', 'yes')")
-        guest = Guest(context, host)
-        made.append(guest)
-        guest.open(query)
-        return guest
+        def open_page(width=1800, query="", **settings):
+            guest = receive(PublishedGuest, host, width, 1000, **settings)
+            guest.context.route(
+                lambda url: not url.startswith((host.url, "blob:", "data:")), lambda route: route.abort()
+            )
+            guest.open(query)
+            return guest
 
-    yield open_page
-    left = [complaint for guest in made for complaint in guest.left()]
-    for guest in made:
-        guest.context.close()
-    assert not left
+        yield open_page
 
 
 def see_softmax(guest, model, text):

@@ -10,7 +10,7 @@ from clearhead.model.config import Config, preset
 from clearhead.model.transformer import Transformer
 from clearhead.runtime.quantization import quantize
 
-pytest.importorskip("numba", reason="numba is not installed")
+pytest.importorskip("numba", reason="numba is not installed: pip install '.[numba]'")
 
 SIZES = {"n_block": 2, "n_head": 4, "d_model": 64, "n_context": 24, "n_vocab": 100}
 SETTINGS = {

@@ -300,7 +300,7 @@ def test_unknown_ids_are_rejected(scheduler):
     assert not scheduler.has_work
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="requires CUDA")
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch finds no CUDA GPU")
 def test_texts_match_the_plain_loop_on_cuda(make, tokenizer):
     model = LanguageModel(make(n_context=96).to("cuda"), tokenizer)
     request = GenerationRequest(tuple(range(60)), tokens=50, sampling=GREEDY)

@@ -78,7 +78,7 @@ def test_incompatible_options_raise(model):
 @pytest.mark.parametrize("same", [1, 6])
 def test_trace_after_a_shared_prefix_equals_a_full_trace(inspect, network, same):
     if not network.config.causal:
-        pytest.skip("later tokens change the values of earlier ones")
+        pytest.skip("in a bidirectional model, later tokens change the values of earlier ones")
     tokenizer = Tokenizer.train("byte", [])
     before, ids = inspect(tokenizer=tokenizer), [*[3, 1, 4, 1, 5, 9][:same], 7, 7, 0]
     trace, alone = trace_after(before, ids, same), inspect(ids)

@@ -14,7 +14,9 @@ from clearhead.model.config import Config, preset
 from clearhead.model.transformer import Transformer
 from clearhead.text.tokenizer import Tokenizer
 
-xllamacpp = pytest.importorskip("xllamacpp", reason="no llama.cpp wheel is installed")
+xllamacpp = pytest.importorskip(
+    "xllamacpp", reason="xllamacpp (llama.cpp) is not installed: pip install '.[dev]'"
+)
 
 SIZES = {"n_vocab": 257, "n_context": 128, "n_block": 2, "n_head": 2, "d_model": 64}
 LLAMA = {"qk_norm": False, "n_kv_head": 1}

@@ -332,7 +332,7 @@ def test_python_extends_and_returns_the_model(lines, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks processes")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork a process")
 def test_extension_killed_at_any_file_operation_is_exact(tmp_path):
     from bench.faults import SIZES, TEXT, read_files
     from tools.fault_injection import Commands, Fault

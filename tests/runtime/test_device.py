@@ -61,7 +61,7 @@ def test_deterministic_mode_configures_torch_and_cublas(forked):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="requires CUDA")
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch finds no CUDA GPU")
 def test_deterministic_mode_after_cuda_initialization_raises(monkeypatch):
     monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
     torch.ones(1, device="cuda")

@@ -18,7 +18,7 @@ from clearhead.runtime.quantization import (
     quantize_rows,
 )
 
-pytest.importorskip("numba", reason="numba is not installed")
+pytest.importorskip("numba", reason="numba is not installed: pip install '.[numba]'")
 
 SIZES = {"n_block": 2, "n_head": 4, "d_model": 96, "n_context": 64, "n_vocab": 300}
 

@@ -101,7 +101,7 @@ def test_standard_input_copy_is_deleted_with_its_document(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.skipif(os.name == "nt", reason="no named pipes in the file system")
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no named pipes in its file system")
 def test_named_pipe_can_be_reread(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from clearhead.errors import UserError
-from clearhead.text.inputs import encode_prompt, encode_text, split_texts
+from clearhead.text.corpus import Document
+from clearhead.text.inputs import encode_prompt, encode_text, read_documents, split_texts
 from clearhead.text.tokenizer import Tokenizer
 
 BYTE = Tokenizer.train("byte", [])
@@ -53,3 +54,17 @@ def test_single_and_multiple_texts_are_distinguished():
             split_texts(given)
     with pytest.raises(UserError, match=r"one of the texts is \[\]: expected a str, or ids"):
         split_texts(["hi", []])
+
+
+def test_text_that_names_a_file_is_read_from_it(tmp_path):
+    def texts(given):
+        return ["".join(document.pieces()) for document in read_documents(given)]
+
+    path = tmp_path / "my.txt"
+    path.write_text("The cat sat.")
+    assert texts(path) == texts(str(path)) == texts("The cat sat.") == ["The cat sat."]
+    assert texts([Document.of("one", "A"), Document.of("other", "B")]) == ["A", "B"]
+    for text in ("See a.txt", "It ends.\nb.txt", "x" * 2000 + ".txt"):
+        assert texts(text) == [text]
+    with pytest.raises(UserError, match=r"no such file: missing\.txt; pass the path of an existing file"):
+        read_documents("missing.txt")

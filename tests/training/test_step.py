@@ -9,7 +9,7 @@ from clearhead.text.tokens import IGNORED, Tokens
 from clearhead.training.recipe import Recipe
 from clearhead.training.trainer import Trainer
 
-needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="requires CUDA")
+needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch finds no CUDA GPU")
 
 
 def trainer(device="cpu", dropout=0.0, **settings):

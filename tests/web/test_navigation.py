@@ -101,8 +101,8 @@ def test_steps_change_by_keys_and_buttons(visitor):
 
 
 def test_play_and_pause(visitor):
-    visitor.page.clock.install()
     visitor.open(model="modern", text=TEXT)
+    visitor.page.clock.install()
     visitor.button("Play").click()
     for name in STEPS[1:3]:
         visitor.page.clock.run_for(2300)

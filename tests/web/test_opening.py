@@ -1,5 +1,6 @@
 """The page opens on a text and a head chosen for the model, and its examples fit the model."""
 
+from collections import Counter
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -73,3 +74,18 @@ def test_word_vectors_open_with_a_word_that_is_a_token(visit, served, stories):
     visitor.expect(visitor.page.get_by_label("Word", exact=True).input_value, example.word)
     visitor.page.locator(".occurrences li").nth(len(example.sentences) - 1).wait_for()
     assert visitor.page.get_by_text("does not always encode").count() == 0
+
+
+@pytest.mark.parametrize("view", ["steps", "heads", "change", "why", "lens", "words"])
+def test_no_request_is_sent_twice(visitor, view):
+    def repeated():
+        sent = Counter((urlsplit(request.url).path, request.post_data) for request in visitor.asked)
+        return {each: count for each, count in sent.items() if count > 1 and each[1] is not None}
+
+    visitor.open(model="modern", text="The duck was too tired", view=view)
+    assert repeated() == {}
+    if view == "change":
+        visitor.button("Ablate").first.click()
+        visitor.page.get_by_role("button", name="Undo last").wait_for()
+        visitor.settle()
+        assert repeated() == {}

@@ -47,7 +47,7 @@ def test_a_view_is_loading_until_it_is_ready(visitor):
 def test_next_words_are_not_excluded_while_their_logits_load(visitor, models):
     visitor.open(model="modern", text=TEXT)
     release = hold(visitor, "/api/sites")
-    visitor.type(f"{TEXT} to")
+    visitor.prompt.fill(f"{TEXT} to")
     visitor.page.get_by_role("status").filter(has_text="Running the model").wait_for()
     shares = visitor.page.locator(".next .share")
     best = models["modern"].inspect(f"{TEXT} to")["probabilities"][-1].topk(1).values.item()

@@ -42,6 +42,23 @@ FOREIGN = """async () => {
     .filter(([font]) => !loaded.has(font));
 }"""
 
+# What is not drawn yet in any of three frames, or null.
+UNFINISHED = """async () => {
+  for (let i = 0; i < 3; i++) {
+    await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+    const main = document.querySelector("main[aria-busy=false]");
+    if (main === null) return "main is busy";
+    if (main.querySelector("canvas, [data-place=detail]") === null) return "nothing is shown";
+    const busy = main.querySelector("[aria-busy=true], .computing");
+    if (busy !== null) return `busy: ${busy.outerHTML.slice(0, 200)}`;
+    const flow = main.querySelector("[data-place=next]") !== null;
+    if (flow && main.querySelector("canvas") === null) return "the flow is not drawn";
+    // Before its first paint a browser may drop what one does.
+    if (performance.getEntriesByName("first-contentful-paint").length === 0) return "nothing is painted";
+  }
+  return null;
+}"""
+
 EXPORT = re.compile("^(Export|Exportieren)$")
 
 
@@ -94,21 +111,16 @@ class Visitor:
 
     def settle(self):
         """Wait until everything on screen is drawn."""
-        self.page.wait_for_function(
-            """async () => {
-              for (let i = 0; i < 3; i++) {
-                await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
-                const main = document.querySelector("main[aria-busy=false]");
-                if (main?.querySelector("canvas, [data-place=detail]") == null) return false;
-                if (main.querySelector("[aria-busy=true], .computing") !== null) return false;
-                const flow = main.querySelector("[data-place=next]") !== null;
-                if (flow && main.querySelector("canvas") === null) return false;
-                // Before its first paint a browser may drop what one does.
-                if (performance.getEntriesByName("first-contentful-paint").length === 0) return false;
-              }
-              return true;
-            }"""
-        )
+        self.expect(self._unfinished, None, seconds=120)
+
+    def _unfinished(self):
+        """What the page has yet to do, or None."""
+        try:
+            return self.page.evaluate(UNFINISHED)
+        except Exception as error:  # Playwright's own class: without Playwright, this module is imported too
+            if "Execution context was destroyed" not in str(error):
+                raise
+            return "loading another page"
 
     @property
     def url(self):

@@ -1,14 +1,19 @@
-"""Text arguments: a string, token ids, or a list of either."""
+"""Text arguments: a string, token ids, a list of either, or the name of a file."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
 from clearhead.errors import UserError
+from clearhead.text.corpus import Document, readable_documents
+from clearhead.text.sources import PACKED_SUFFIXES, TEXT_SUFFIXES
 from clearhead.text.tokenizer import Tokenizer
+
+LONGEST_NAME = 1000  # characters; a longer text is not the name of a file
 
 
 def encode_text(
@@ -49,10 +54,31 @@ def split_texts(given: Any) -> tuple[list[Any], bool]:
     return list(listed), False
 
 
+def read_documents(given: str | Path | Sequence[Document]) -> Sequence[Document]:
+    """The documents of a file, or of a text that does not name one."""
+    if isinstance(given, Path) or (isinstance(given, str) and _names_file(given)):
+        return readable_documents([given])
+    return [Document.of("the text", given)] if isinstance(given, str) else given
+
+
 def check_ids(ids: Sequence[int], n_vocab: int) -> None:
     for i in ids:
         if not 0 <= i < n_vocab:
             raise UserError(f"id {i} does not exist: ids range from 0 to {n_vocab - 1}")
+
+
+def _names_file(text: str) -> bool:
+    """Whether a text is the name of a file. A text that only looks like a file name is an error."""
+    if not text or "\n" in text or len(text) > LONGEST_NAME:
+        return False
+    try:
+        if Path(text).is_file():
+            return True
+    except (OSError, ValueError):
+        return False
+    if " " not in text and Path(text).suffix.lower() in (*TEXT_SUFFIXES, *PACKED_SUFFIXES, ".jsonl"):
+        raise UserError(f"no such file: {text}; pass the path of an existing file, or a text")
+    return False
 
 
 def _listed(given: Any) -> Any:
