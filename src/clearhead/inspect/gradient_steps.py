@@ -105,7 +105,7 @@ class GradientSteps(BlockSteps):
 class BlockGradients:
     """The values of all sites of a block, and the gradients with respect to them: B T …, or B H T … for heads."""
 
-    steps: GradientSteps
+    group: int  # heads that share a key-value head
     values: dict[str, Tensor]
     gradients: dict[str, Tensor]
 
@@ -127,7 +127,7 @@ class BlockGradients:
             materialize_grads=True,
         )
         values = {name: tensor.detach() for name, tensor in tensors.items()}
-        return cls(steps, values, dict(zip(tensors, found, strict=True)))
+        return cls(steps.group, values, dict(zip(tensors, found, strict=True)))
 
     def read(self, site: Site, values: bool = False) -> Tensor:
         """The gradient at a site, or its value: B T …."""
@@ -136,8 +136,8 @@ class BlockGradients:
             return found[f"head.{site.name}"][:, site.head]
         if site.kv_head is None:
             return found[site.name]
-        group = self.steps.group
-        shared = found[f"head.{site.name}"][:, group * site.kv_head : group * (site.kv_head + 1)]
+        first = self.group * site.kv_head
+        shared = found[f"head.{site.name}"][:, first : first + self.group]
         return shared[:, 0] if values else shared.sum(1)
 
 

@@ -27,10 +27,13 @@ class Gradients(Mapping[str, Tensor]):
     def __init__(self, network: Transformer, parts: list[SiteGradients], single: bool) -> None:
         self.network, self.parts, self.single = network, parts, single
         self.config = network.config
-        ids = torch.cat([part.forward.ids for part in parts])
-        positions = torch.cat([part.forward.positions.expand_as(part.forward.ids) for part in parts])
-        self.uses = Uses(self.config, ids, positions, self.site_value, self.by_site)
+        self.ids = torch.cat([part.forward.ids for part in parts])
+        self.positions = torch.cat([part.forward.positions.expand_as(part.forward.ids) for part in parts])
         self._names = weight_names(self.config)
+
+    @property
+    def uses(self) -> Uses:
+        return Uses(self.config, self.ids, self.positions, self.site_value, self.by_site)
 
     def __getitem__(self, name: str) -> Tensor:
         if name in self._names:

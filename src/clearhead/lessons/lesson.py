@@ -61,7 +61,7 @@ class Lesson:
         self.gradient = Gradients(
             self.network, recorder.gradients(self.target_ids, step.weight.clone()), single
         )
-        self.ids = self.gradient.uses.ids  # B T; as read, with token noise
+        self.ids = self.gradient.ids  # B T; as read, with token noise
 
     @property
     def number(self) -> int:

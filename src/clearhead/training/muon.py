@@ -17,7 +17,7 @@ from torch import Tensor
 BETA2 = 0.95  # decay rate of the mean square of each row of the updates
 
 # Receives the name of a stage of the update and the update of each matrix after it, in the order of the matrices.
-Watch = Callable[[str, list[Tensor], list[Tensor]], None]
+StageObserver = Callable[[str, list[Tensor], list[Tensor]], None]
 
 
 class Muon(torch.optim.Optimizer):
@@ -42,12 +42,14 @@ class Muon(torch.optim.Optimizer):
         super().__init__(params, settings)
 
     @torch.no_grad()
-    def step(self, closure: None = None, watch: Watch | None = None) -> None:  # type: ignore[override]  # noqa: ARG002
+    def step(self, closure: None = None, watch: StageObserver | None = None) -> None:  # type: ignore[override]  # noqa: ARG002
         for group in self.param_groups:
             for matrices in by_shape(group["params"]):
                 self._step_together(matrices, group, watch)
 
-    def _step_together(self, matrices: list[Tensor], group: dict[str, Any], watch: Watch | None) -> None:
+    def _step_together(
+        self, matrices: list[Tensor], group: dict[str, Any], watch: StageObserver | None
+    ) -> None:
         matrices = sorted(matrices, key=_is_tall)
         wide = sum(not _is_tall(matrix) for matrix in matrices)
         for matrix in matrices:
