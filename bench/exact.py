@@ -29,6 +29,7 @@ def train_leg(folder: Path, settings: dict[str, Any], stop_after: int | None, de
     """Start or resume the run. At step `stop_after`, leave it as a crash would."""
     from clearhead.runs.request import TrainingRequest
     from clearhead.runs.saved_run import SavedRun
+    from clearhead.text.batches import Batches
     from clearhead.text.corpus import Document
     from clearhead.text.stories import stories
 
@@ -50,7 +51,9 @@ def train_leg(folder: Path, settings: dict[str, Any], stop_after: int | None, de
                 return
         run.model.save(kept.folder.path, overwrite=True)
         kept.finish()
-    windows, rows = run.trainer.batches.windows, run.plan.recipe.batch_size
+    batches = run.trainer.batches
+    assert isinstance(batches, Batches)
+    windows, rows = batches.windows, run.plan.recipe.batch_size
     about = {"epoch": windows / rows, "bfloat16": run.plan.recipe.bfloat16, "device": str(run.device)}
     (folder / "about.json").write_text(json.dumps(about))
 

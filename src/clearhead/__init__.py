@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from clearhead.labs.race import race
     from clearhead.language_model import LanguageModel, load
     from clearhead.lectures.catalog import lecture
+    from clearhead.lessons.text_lesson import learn
     from clearhead.model.config import Config
     from clearhead.model.transformer import Transformer
     from clearhead.notebook.display import show
@@ -45,6 +46,7 @@ __all__ = [
     "figure",
     "heads",
     "lab",
+    "learn",
     "lecture",
     "load",
     "load_words",
@@ -73,6 +75,7 @@ _HOMES = {
     "figure": "clearhead.figures.figure",
     "heads": "clearhead.labs.heads",
     "lab": "clearhead.labs.catalog",
+    "learn": "clearhead.lessons.text_lesson",
     "lecture": "clearhead.lectures.catalog",
     "load": "clearhead.language_model",
     "load_words": "clearhead.word_vectors",

@@ -38,14 +38,14 @@ def test_token_noise_is_a_function_of_seed_and_step():
 
 def test_batch_without_targets_has_zero_loss_and_gradient():
     it = trainer()
-    batch = it._take_batch()
+    batch = it.take_batch()
     batch[1] = IGNORED
     assert it.training_step.forward_backward(batch, seed=0, lr_scale=1.0).tolist() == [0.0, 0.0]
 
 
 def test_learning_rates_are_scaled_for_the_update():
     it = trainer()
-    it.training_step.forward_backward(it._take_batch(), seed=0, lr_scale=0.25)
+    it.training_step.forward_backward(it.take_batch(), seed=0, lr_scale=0.25)
     rates = [group["lr"] for each in it.optimizers for group in each.param_groups]
     assert rates == [0.25 * it.recipe.learning_rate, 0.25 * it.recipe.matrix_rate]
 
@@ -63,6 +63,6 @@ def test_cuda_graph_training_matches_eager_training(compiled):
 def test_cuda_graph_dropout_depends_only_on_the_seed():
     it = trainer("cuda", dropout=0.5)
     it.network.train()
-    batch = it._take_batch()
+    batch = it.take_batch()
     losses = [it.training_step.forward_backward(batch, seed, 1.0)[0].item() for seed in (1, 2, 1)]
     assert losses[0] == losses[2] != losses[1]

@@ -14,9 +14,12 @@ from clearhead.errors import UserError
 from clearhead.inspect.attribution import Attribution, attribute_logit
 from clearhead.inspect.block_views import BlockView, Parts
 from clearhead.inspect.comparison import Comparison, align
+from clearhead.inspect.gradients import SiteGradients
 from clearhead.inspect.lens import Lens
 from clearhead.inspect.paths import PathHop, follow_path
 from clearhead.inspect.residual_trace import ResidualTrace
+from clearhead.inspect.saliency import Objective, attribute_inputs, make_objective, site_gradients
+from clearhead.inspect.sites import parse_site
 from clearhead.inspect.sweep import sweep
 from clearhead.inspect.verification import verify
 from clearhead.summary_table import plural
@@ -24,6 +27,8 @@ from clearhead.summary_table import plural
 
 class Trace(ResidualTrace):
     """The result of inspecting a transformer on a text."""
+
+    _gradients: tuple[Objective, SiteGradients] | None = None  # those of the last objective
 
     def __repr__(self) -> str:
         edited = f", {plural(len(self.edits.made), 'edit')}" if self.edits.made else ""
@@ -79,6 +84,45 @@ class Trace(ResidualTrace):
             if not through:
                 return attribute_logit(self, token, position, other)
             return follow_path(self, token, position, through, other).attribution()
+
+    def gradient(
+        self,
+        site: str,
+        of: str = "logit",
+        token: str | int | None = None,
+        position: int = -1,
+        against: str | int | None = None,
+    ) -> Tensor:
+        """Return the gradient of a logit with respect to a site: the shape of the site.
+
+        The logit is that of `token` (default: the most likely one) after `position`, minus that of `against` if given.
+        `of` may also be probability, log_probability, or loss, the text's own. The gradient at a site tells
+        how that number changes if `edit` changes the site's value and everything after it follows.
+        """
+        objective = make_objective(self, of, token, position, against)
+        place = parse_site(site, self.config)
+        if self._gradients is None or self._gradients[0] != objective:
+            self._gradients = objective, site_gradients(self, objective)
+        return self._gradients[1].read(place)[0]
+
+    def attribute_inputs(
+        self,
+        token: str | int,
+        position: int = -1,
+        method: str = "gradient_x_input",
+        site: str = "embedding",
+        against: str | int | None = None,
+        points: int = 32,
+        baseline: float | Tensor = 0.0,
+    ) -> Attribution:
+        """Attribute a token's logit to the positions of a site, by default to the tokens of the text.
+
+        `gradient_x_input` multiplies the value, minus the baseline, by the gradient: a linear approximation.
+        `integrated_gradients` takes the mean gradient at `points` points on the way from the baseline to the
+        value: the parts sum to the difference between the two logits, up to the error of the integral.
+        """
+        objective = make_objective(self, "logit", token, position, against)
+        return attribute_inputs(self, objective, site, method, points, baseline)
 
     def compare(self, other: Trace) -> Comparison[Trace]:
         """Align the tokens of this trace and another, and compare the two at every site.

@@ -38,6 +38,11 @@ def weight_names(config: Config) -> list[str]:
 
 def weight(network: Transformer, name: str) -> Tensor:
     """Return a matrix, bias, gain or shift, or a product QK = W_Q W_Kᵀ or OV = W_V W_O of a head."""
+    return view_weight(network, name).detach()
+
+
+def view_weight(network: Transformer, name: str) -> Tensor:
+    """Return a weight as a view of the parameter that it is part of; a product is computed."""
     config = network.config
     match = re.fullmatch(r"(?:block\.(-?\d+)\.)?(?:head\.(-?\d+)\.)?(\w+(?:\.\w+)?)", str(name))
     for number, what, count in (
@@ -52,12 +57,12 @@ def weight(network: Transformer, name: str) -> Tensor:
         listing = f"expected one of {', '.join(ends)}, …"
         raise UserError(f"weight {name!r} does not exist: {listing}{guess(str(name), names)}")
     if match[1] is None:
-        return _end(network, name).detach()
+        return _end(network, name)
     block = network.blocks[int(match[1])]
     assert isinstance(block, Block)
     if match[2] is None:
-        return _of_block(block, match[3]).detach()
-    return _of_head(block, config, int(match[2]), match[3]).detach()
+        return _of_block(block, match[3])
+    return _of_head(block, config, int(match[2]), match[3])
 
 
 def _end(network: Transformer, name: str) -> Tensor:

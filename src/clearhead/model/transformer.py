@@ -66,6 +66,7 @@ class Transformer(nn.Module):
         padding_mask: Tensor | None = None,
         cache: KVCache | None = None,
         documents: Tensor | None = None,
+        run_block: RunBlock = call_block,
     ) -> Tensor:
         """The output of the final norm, B T C, for callers that do not need logits at every position."""
         if documents is None:
@@ -79,7 +80,7 @@ class Transformer(nn.Module):
         x = self.embed(ids, positions)
         if self.training and torch.is_autocast_enabled(x.device.type):
             x = x.to(torch.get_autocast_dtype(x.device.type))  # otherwise the residual stream stays float32
-        x = self.run_blocks(x, masks, rotations, None if cache is None else cache.blocks)
+        x = self.run_blocks(x, masks, rotations, None if cache is None else cache.blocks, run_block=run_block)
         if cache is not None:
             cache.length += ids.shape[1]
         return self.final_norm(x)

@@ -100,8 +100,12 @@ def checkpoint_at(folder: Path, step: int) -> Path | None:
 
 def newest_step(folder: Path) -> int | None:
     """The step of the newest checkpoint, intact or not; None if there is none."""
-    paths = _listed(folder)
-    return int(paths[0].name.removeprefix("step-")) if paths else None
+    return next(iter(list_steps(folder)), None)
+
+
+def list_steps(folder: Path) -> list[int]:
+    """The steps of all checkpoints, intact or not, newest first."""
+    return [int(path.name.removeprefix("step-")) for path in _listed(folder)]
 
 
 def is_whole(path: Path) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import Any, SupportsIndex, overload
+from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 import numpy as np
 from filelock import FileLock, Timeout
@@ -23,6 +23,9 @@ from clearhead.runs.following import Follower
 from clearhead.runs.run_folder import CHECKPOINTS, METRICS, RUN, read_record
 from clearhead.summary_table import TableCell, html_table, text_table
 from clearhead.training.position_loss import bits_per_byte
+
+if TYPE_CHECKING:
+    from clearhead.lessons.lesson import Lesson
 
 LAST = 2**16  # bytes at the end of the metrics that are searched for the last line
 CALL = "ch.train"  # the first part of the command of a run that was started from Python; its texts follow
@@ -74,6 +77,26 @@ class ListedRun:
             ("lowest validation loss", best),
         ]
         return html_table((), rows, str(self.folder))
+
+    def lesson(
+        self,
+        step: int,
+        text: str | Path | Sequence[str | Path] | None = None,
+        repeat: int | None = None,
+        device: str | None = None,
+    ) -> Lesson:
+        """Compute a training step of this run again, with its batch: `lesson(1)` is the first step.
+
+        The text is read from its files, or from `text`, and must not have changed. The state before the step is that
+        of the newest checkpoint before it, or the start of the run; up to `repeat` steps (default: 200) are then
+        repeated. Beyond that, a snapshot of the step before yields gradients, but no updates.
+        """
+        from clearhead.runs.run_lesson import REPEATED, lesson_of_run
+
+        given = (
+            text_sources(self.command) if text is None else [text] if isinstance(text, str | Path) else text
+        )
+        return lesson_of_run(self.folder, step, given, REPEATED if repeat is None else repeat, device)
 
     @property
     def text(self) -> str | None:
@@ -296,13 +319,18 @@ def _without(arguments: Sequence[str], options: Sequence[str]) -> list[str]:
 
 
 def list_texts(command: Sequence[str]) -> list[str]:
-    """The names of the arguments between `train` and the first option, or of the sources of `ch.train`."""
+    """The names of the files of a run's text."""
+    return [Path(source).name for source in text_sources(command)]
+
+
+def text_sources(command: Sequence[str]) -> list[str]:
+    """The arguments between `train` and the first option, or the sources of `ch.train`."""
     if list(command[:1]) == [CALL]:
-        return [Path(source).name for source in command[1:]]
+        return list(command[1:])
     if not _is_typed(command):
         return []
     options = [i for i, argument in enumerate(command) if i > 1 and argument.startswith("-")]
-    return [Path(argument).name for argument in command[2 : min(options, default=len(command))]]
+    return list(command[2 : min(options, default=len(command))])
 
 
 def _is_typed(command: Sequence[str]) -> bool:

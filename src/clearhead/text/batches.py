@@ -5,7 +5,7 @@ B is the number of rows in a batch, T the number of positions in a row (`n_conte
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,18 @@ class Batch(NamedTuple):
     inputs: NDArray[np.int64]
     targets: NDArray[np.int64]
     documents: NDArray[np.int64] | None = None
+
+
+class BatchSource(Protocol):
+    """A batch for every step."""
+
+    @property
+    def n_context(self) -> int: ...
+
+    @property
+    def batch_size(self) -> int: ...
+
+    def at(self, step: int, rank: int = 0, world_size: int = 1) -> Batch: ...
 
 
 BLANKED = 0.15  # share of a row's positions; at least one

@@ -8,13 +8,16 @@ and preserves the norm of the whole update.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
 from torch import Tensor
 
 BETA2 = 0.95  # decay rate of the mean square of each row of the updates
+
+# Receives the name of a stage of the update and the update of each matrix after it, in the order of the matrices.
+StageObserver = Callable[[str, list[Tensor], list[Tensor]], None]
 
 
 class Muon(torch.optim.Optimizer):
@@ -39,12 +42,14 @@ class Muon(torch.optim.Optimizer):
         super().__init__(params, settings)
 
     @torch.no_grad()
-    def step(self, closure: None = None) -> None:  # type: ignore[override]  # noqa: ARG002
+    def step(self, closure: None = None, watch: StageObserver | None = None) -> None:  # type: ignore[override]  # noqa: ARG002
         for group in self.param_groups:
-            for matrices in _by_shape(group["params"]):
-                self._step_together(matrices, group)
+            for matrices in by_shape(group["params"]):
+                self._step_together(matrices, group, watch)
 
-    def _step_together(self, matrices: list[Tensor], group: dict[str, Any]) -> None:
+    def _step_together(
+        self, matrices: list[Tensor], group: dict[str, Any], watch: StageObserver | None
+    ) -> None:
         matrices = sorted(matrices, key=_is_tall)
         wide = sum(not _is_tall(matrix) for matrix in matrices)
         for matrix in matrices:
@@ -64,6 +69,10 @@ class Muon(torch.optim.Optimizer):
             as_wide = normalize_update_rows(as_wide, squares[:wide], dim=2)
             transposed = normalize_update_rows(transposed, squares[wide:], dim=1)
         updates = [*as_wide, *transposed.mT]
+        if watch is not None:
+            watch("nesterov", matrices, list(nesterov))
+            watch("newton_schulz", matrices, [*orthogonal[:wide], *orthogonal[wide:].mT])
+            watch("rows", matrices, updates)
         scales = [max(1.0, matrix.shape[0] / matrix.shape[1]) ** 0.5 for matrix in matrices]
         torch._foreach_mul_(matrices, 1 - group["lr"] * group["weight_decay"])
         torch._foreach_sub_(matrices, torch._foreach_mul(torch._foreach_mul(updates, scales), group["lr"]))
@@ -103,7 +112,7 @@ def _is_tall(matrix: Tensor) -> bool:
     return matrix.shape[0] > matrix.shape[1]
 
 
-def _by_shape(matrices: list[Tensor]) -> Iterable[list[Tensor]]:
+def by_shape(matrices: list[Tensor]) -> Iterable[list[Tensor]]:
     """Matrices with a gradient, grouped by shape; a shape and its transpose count as the same."""
     shapes: dict[tuple[int, ...], list[Tensor]] = {}
     for matrix in matrices:

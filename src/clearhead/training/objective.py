@@ -19,7 +19,7 @@ from clearhead.text.tokens import IGNORED
 
 def cross_entropy(logits: Tensor, targets: Tensor, reduction: str = "mean") -> Tensor:
     """Mean (or sum) of -ln P(target) over positions with a target, in nats: B T V, B T → scalar."""
-    flat = logits.float().flatten(0, 1)
+    flat = (logits if logits.dtype == torch.float64 else logits.float()).flatten(0, 1)
     return F.cross_entropy(flat, targets.flatten(), ignore_index=IGNORED, reduction=reduction)
 
 

@@ -85,7 +85,7 @@ class TrainingStep:
             else:
                 self.batch.copy_(batch, non_blocking=True)
                 self.replay[0]()
-            self._set_learning_rates(lr_scale)
+            self.set_learning_rates(lr_scale)
         return self.metrics
 
     def update(self) -> None:
@@ -96,7 +96,7 @@ class TrainingStep:
     def _running(self) -> AbstractContextManager[None]:
         return nullcontext() if self.graph is None else self.graph.running()
 
-    def _set_learning_rates(self, lr_scale: float) -> None:
+    def set_learning_rates(self, lr_scale: float) -> None:
         for group, full in self.learning_rates:
             if isinstance(group["lr"], Tensor):
                 group["lr"].fill_(full * lr_scale)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from clearhead.errors import UserError
 from clearhead.networks import Learner
 from clearhead.runtime.process_group import ProcessGroup, local_shard
-from clearhead.text.batches import Batches
+from clearhead.text.batches import BatchSource
 from clearhead.training.recipe import Recipe, initialize_states, make_optimizers
 from clearhead.training.step import TrainingStep
 
@@ -40,7 +40,7 @@ class Trainer:
     def __init__(
         self,
         network: Learner,
-        batches: Batches,
+        batches: BatchSource,
         recipe: Recipe,
         group: ProcessGroup | None = None,
         sharded: bool = False,
@@ -61,6 +61,7 @@ class Trainer:
             None,
         )  # prefetched: the step it belongs to, and the batch
         self.slowdown = 1.0  # learning-rate multiplier, lowered after divergence
+        self.lr_scales: Mapping[int, float] = {}  # of repeated steps whose schedule has been adjusted since
 
     def tensors(self) -> dict[str, Tensor]:
         """Everything that training changes: trainable weights and optimizer state."""
@@ -95,7 +96,7 @@ class Trainer:
 
     def take_step(self) -> StepRecord:
         start = time.perf_counter()
-        lr_scale = self.recipe.lr_scale(self.step) * self.slowdown
+        lr_scale = self.lr_scale()
         loss, norm = self._forward_backward(lr_scale)
         # An update with non-finite gradients would destroy the weights: skip it.
         skipped = not (np.isfinite(loss) and np.isfinite(norm))
@@ -106,11 +107,20 @@ class Trainer:
         rate = self.recipe.main_rate * lr_scale
         return StepRecord(self.step, loss, norm, lr_scale, rate, tokens, time.perf_counter() - start, skipped)
 
+    def lr_scale(self) -> float:
+        """The learning-rate multiplier of the next step."""
+        return self.lr_scales.get(self.step, self.recipe.lr_scale(self.step) * self.slowdown)
+
+    @property
+    def step_seed(self) -> int:
+        """The seed of dropout and token noise: like the batch, it depends only on the recipe's seed, the step, and
+        the rank, since each rank has its own rows.
+        """
+        return self.recipe.seed * 1_000_003 + self.step + (self.group.rank << 48)
+
     def _forward_backward(self, lr_scale: float) -> tuple[float, float]:
         """Compute this step's gradients; return loss and gradient norm."""
-        # Dropout, like the batch, depends only on the seed, the step, and the rank, since each rank has its own rows.
-        seed = self.recipe.seed * 1_000_003 + self.step + (self.group.rank << 48)
-        metrics = self.training_step.forward_backward(self._take_batch(), seed, lr_scale)
+        metrics = self.training_step.forward_backward(self.take_batch(), self.step_seed, lr_scale)
         self._batch = self.step + 1, self._stage(self.step + 1)  # prefetch while the device computes
         loss, norm = metrics.tolist()
         return self.group.sum(loss) / self.group.world_size, norm
@@ -118,9 +128,9 @@ class Trainer:
     def set_up(self) -> None:
         """Do the one-time work of the first step in advance."""
         self.network.train()
-        self.training_step.set_up(self._take_batch())
+        self.training_step.set_up(self.take_batch())
 
-    def _take_batch(self) -> Tensor:
+    def take_batch(self) -> Tensor:
         """This step's batch, usually prefetched."""
         step, batch = self._batch
         return batch if step == self.step and batch is not None else self._stage(self.step)

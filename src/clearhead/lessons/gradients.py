@@ -1,0 +1,110 @@
+"""The gradients of a training step's loss by name: with respect to every site, and to every weight."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import torch
+from torch import Tensor, nn
+
+from clearhead.errors import guess
+from clearhead.inspect.gradients import SiteGradients
+from clearhead.inspect.sites import Site, SiteError, all_sites, parse_site
+from clearhead.inspect.weights import view_weight, weight, weight_names
+from clearhead.lessons.recorder import has_adapters, mirror
+from clearhead.lessons.uses import Uses
+from clearhead.model.transformer import Transformer
+
+PRODUCTS = ("QK", "OV")
+
+
+class Gradients(Mapping[str, Tensor]):
+    """Reads like a dict of site and weight names. Each gradient is computed when it is read.
+
+    The gradient of a site has the site's shape; that of a weight, the shape that `model.weight` returns.
+    """
+
+    def __init__(self, network: Transformer, parts: list[SiteGradients], single: bool) -> None:
+        self.network, self.parts, self.single = network, parts, single
+        self.config = network.config
+        self.ids = torch.cat([part.forward.ids for part in parts])
+        self.positions = torch.cat([part.forward.positions.expand_as(part.forward.ids) for part in parts])
+        self._names = weight_names(self.config)
+
+    @property
+    def uses(self) -> Uses:
+        return Uses(self.config, self.ids, self.positions, self.site_value, self.by_site)
+
+    def __getitem__(self, name: str) -> Tensor:
+        if name in self._names:
+            return self.by_weight(name)
+        return self._shaped(self.by_site(self._parse(name)))
+
+    def __contains__(self, name: object) -> bool:
+        return name in set(self)
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of all sites, and of all weights but products that have no gradient of their own."""
+        yield from map(str, all_sites(self.config))
+        bilinear = self.config.position != "rotary" and not self.config.qk_norm
+        yield from (name for name in self._names if bilinear or not name.endswith(".QK"))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __repr__(self) -> str:
+        return f"Gradients({len(all_sites(self.config)):,} sites, {len(self._names):,} weights)"
+
+    def value(self, name: str) -> Tensor:
+        """The value of a site in the forward pass of the step."""
+        return self._shaped(self.site_value(self._parse(name)))
+
+    def by_site(self, site: Site) -> Tensor:
+        """The gradient with respect to a site of the whole batch: B T …."""
+        return torch.cat([part.read(site) for part in self.parts])
+
+    def site_value(self, site: Site) -> Tensor:
+        return torch.cat([part.value(site) for part in self.parts])
+
+    def by_weight(self, name: str) -> Tensor:
+        """The gradient that training computed or, for a frozen or adapted weight, that it would compute."""
+        parameter = find_parameter(self.network, name)
+        if parameter is not None and parameter.grad is not None:
+            return weight(mirror(self.network, {parameter: parameter.grad}), name)
+        if name == "unembedding.W" and self.config.tied:
+            return self.by_weight("embedding.W").T
+        rows = self.config.n_context if name == "position.W" else self.config.n_vocab
+        return torch.stack([use.total(rows) for use in self.uses.of(name)]).sum(0)
+
+    def weight_parts(self, name: str, row: int | None, column: int) -> Tensor:
+        """What each position of the batch adds to one number of a weight's gradient: B T."""
+        if name == "unembedding.W" and self.config.tied:
+            assert row is not None
+            name, row, column = "embedding.W", column, row
+        return torch.stack([use.parts(row, column) for use in self.uses.of(name)]).sum(0)
+
+    def _parse(self, name: str) -> Site:
+        try:
+            return parse_site(name, self.config)
+        except SiteError as error:
+            meant = guess(str(name), self._names)
+            if not meant:
+                raise
+            message = f"{name!r} is neither a site nor a weight{meant}"
+            raise SiteError(message, "site_unknown", site=str(name)) from error
+
+    def _shaped(self, tensor: Tensor) -> Tensor:
+        return tensor[0] if self.single else tensor
+
+
+def find_parameter(network: Transformer, name: str) -> nn.Parameter | None:
+    """The parameter that a weight is part of; None for a product, and for a matrix with an adapter."""
+    if name.endswith(PRODUCTS):
+        return None
+    with torch.enable_grad():
+        view = view_weight(network, name)
+    whole = view if view._base is None else view._base
+    if isinstance(whole, nn.Parameter):
+        return whole
+    assert has_adapters(network)
+    return None

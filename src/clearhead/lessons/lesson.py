@@ -1,0 +1,175 @@
+"""One training step, with every number in it: losses, gradients, updates, and the model after the step.
+
+Shapes: B sequences, T positions.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from dataclasses import replace
+from functools import cached_property
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from clearhead.errors import UserError
+from clearhead.inspect.indexing import check_index
+from clearhead.inspect.sites import Site
+from clearhead.inspect.weights import weight
+from clearhead.language_model import LanguageModel
+from clearhead.lessons.gradients import Gradients
+from clearhead.lessons.recorder import Recorder, without_adapters
+from clearhead.lessons.token_parts import TokenParts
+from clearhead.lessons.update import Update, explain_update
+from clearhead.model.transformer import Transformer
+from clearhead.summary_table import plural
+from clearhead.text.tokenizer import Tokenizer
+from clearhead.text.tokens import IGNORED
+from clearhead.training.recipe import initialize_states, make_optimizers
+from clearhead.training.step import TrainingStep
+from clearhead.training.trainer import Trainer
+
+UNCLIPPED = 1e38  # a gradient norm that is never reached
+
+
+class Lesson:
+    """The next step of a trainer, computed but not taken: the trainer's weights do not change."""
+
+    def __init__(
+        self, trainer: Trainer, tokenizer: Tokenizer, name: str, single: bool = False, is_exact: bool = True
+    ) -> None:
+        """`is_exact` is false if the trainer's optimizer state is not that of the run."""
+        assert isinstance(trainer.network, Transformer)
+        self.is_exact = is_exact
+        self.trainer, self.tokenizer, self.name, self.single = trainer, tokenizer, name, single
+        self.network = trainer.network
+        step = trainer.training_step
+        step.graph, recorder = None, Recorder(self.network)  # no CUDA graph is captured for one step
+        device = trainer.device
+        with torch.random.fork_rng([device] if device.type == "cuda" else []), torch.enable_grad():
+            step.module, step.recipe = recorder, replace(trainer.recipe, clip=UNCLIPPED)
+            self.network.train()
+            try:
+                metrics = step.forward_backward(trainer.take_batch(), trainer.step_seed, trainer.lr_scale())
+            finally:
+                step.module, step.recipe = self.network, trainer.recipe
+                self.network.eval()
+        self.loss, self.gradient_norm = metrics.tolist()
+        self.target_ids = step.batch[1]  # B T
+        self.gradient = Gradients(
+            self.network, recorder.gradients(self.target_ids, step.weight.clone()), single
+        )
+        self.ids = self.gradient.ids  # B T; as read, with token noise
+
+    @property
+    def number(self) -> int:
+        """The number of the step in its run, counted from 1 as in the metrics."""
+        return self.trainer.step + 1
+
+    @property
+    def learning_rate(self) -> float:
+        """The learning rate of the matrices at this step."""
+        return self.trainer.recipe.main_rate * self.trainer.lr_scale()
+
+    @cached_property
+    @torch.no_grad()
+    def losses(self) -> Tensor:
+        """-ln P(target) at each position, B T, or T for one text; NaN where there is no target."""
+        logits = self.gradient.site_value(Site("logits")).float().transpose(1, 2)
+        found = F.cross_entropy(logits, self.target_ids, ignore_index=IGNORED, reduction="none")
+        found = found.masked_fill(self.target_ids == IGNORED, math.nan)
+        return found[0] if self.single else found
+
+    @property
+    def model(self) -> LanguageModel:
+        """The model before the step."""
+        return LanguageModel(without_adapters(self.network), self.tokenizer, name=self.name)
+
+    @cached_property
+    def texts(self) -> list[list[str]]:
+        """The text of each token of the batch."""
+        return [self.tokenizer.pieces(row) for row in self.ids.tolist()]
+
+    @cached_property
+    def target_texts(self) -> list[list[str | None]]:
+        """The text of each position's target; None where there is none."""
+        return [
+            [None if i == IGNORED else self.tokenizer.pieces([i])[0] for i in row]
+            for row in self.target_ids.tolist()
+        ]
+
+    def __repr__(self) -> str:
+        rows = plural(len(self.ids), "text")
+        return f"Lesson(step {self.number}: {rows} of {self.ids.shape[1]} tokens, loss {self.loss:.4f})"
+
+    def value(self, site: str) -> Tensor:
+        """The value of a site in this step's forward pass, with its dropout."""
+        return self.gradient.value(site)
+
+    def update(self, name: str) -> Update:
+        """What the step does to a weight, term by term: gradient, clipping, momentum, …, weight decay."""
+        weight(self.network, name)  # raises an error for an unknown name
+        return explain_update(name, self.trainer, self._after)
+
+    def tokens(self, name: str, row: int, column: int | None = None) -> TokenParts:
+        """What each token of the batch adds to one number of a weight's gradient; a vector has no column."""
+        shape = weight(self.network, name).shape
+        if (column is None) != (len(shape) == 1):
+            expected = "a row and a column" if column is None else "one index"
+            raise UserError(f"{name} is {'×'.join(map(str, shape))}: expected {expected}")
+        row = check_index(row, shape[0], "row")
+        at = (None, row) if column is None else (row, check_index(column, shape[1], "column"))
+        values = self.gradient.weight_parts(name, *at)
+        return TokenParts(name, values, self.texts, self.target_texts)
+
+    def apply(self) -> LanguageModel:
+        """The model after the step."""
+        network = self._after.network
+        assert isinstance(network, Transformer)
+        return LanguageModel(copy.deepcopy(without_adapters(network)), self.tokenizer, name=self.name)
+
+    def step(self, count: int = 1) -> Lesson:
+        """The lesson of the step that comes this many steps later."""
+        if type(count) is not int or count < 1:
+            raise UserError(f"count = {count!r}: expected an integer of at least 1")
+        trainer = fork(self._after)
+        for _ in range(count - 1):
+            trainer.network.train()
+            with torch.random.fork_rng([]):
+                trainer.take_step()
+        return Lesson(trainer, self.tokenizer, self.name, self.single)
+
+    @cached_property
+    def _after(self) -> Trainer:
+        """The trainer after the step. Its gradients are the clipped ones."""
+        if not self.is_exact:
+            raise UserError(
+                f"the optimizer state before step {self.number} was not kept, only a snapshot: its update is not "
+                "known; pass a larger `repeat` to repeat the steps before it"
+            )
+        trainer = fork(self.trainer)
+        for own, copied in zip(self.network.parameters(), trainer.network.parameters(), strict=True):
+            copied.grad = None if own.grad is None else own.grad.clone()
+        torch.nn.utils.clip_grad_norm_(trainer.network.parameters(), trainer.recipe.clip)
+        trainer.training_step.set_learning_rates(trainer.lr_scale())
+        if math.isfinite(self.loss) and math.isfinite(self.gradient_norm):
+            trainer.training_step.update()
+        trainer.step += 1
+        return trainer
+
+
+def fork(trainer: Trainer) -> Trainer:
+    """A trainer in the same state, with weights and optimizer state of its own."""
+    copied, recipe = copy.copy(trainer), trainer.recipe
+    copied.network = copy.deepcopy(trainer.network)
+    copied.optimizers = make_optimizers(copied.network, recipe)
+    for optimizer in copied.optimizers:
+        initialize_states(optimizer)
+    copied.training_step = TrainingStep(
+        copied.network, copied.network, copied.optimizers, recipe, trainer.group
+    )
+    copied.training_step.graph = None
+    copied.restore(trainer.step, trainer.tensors())
+    return copied
