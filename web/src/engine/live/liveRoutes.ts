@@ -2,6 +2,7 @@
 
 import { ApiError } from "../client";
 import type { Lab, LabResponse } from "../types";
+import type { GpuOptions } from "../webgpu/device";
 import { type ReadModelFile, readJson } from "../weights/files";
 import type { Routes } from "./dispatcher";
 import type { ProgressMessage } from "./messages";
@@ -10,8 +11,12 @@ import { makeRoutes } from "./routes";
 
 const LAB_FILE = "labs.json";
 
-export function liveRoutes(readFile: ReadModelFile, onprogress: (progress: ProgressMessage) => void): Routes {
-  const models = new LiveModels(readFile, onprogress);
+export function liveRoutes(
+  readFile: ReadModelFile,
+  onprogress: (progress: ProgressMessage) => void,
+  gpu?: GpuOptions,
+): Routes {
+  const models = new LiveModels(readFile, onprogress, gpu);
   return { ...models.routes, ...labRoutes(readFile), ...makeRoutes((name) => models.open(name)) };
 }
 

@@ -8,6 +8,8 @@ import type { Config, Model } from "../types";
 import { Transformer } from "../model/transformer";
 import type { TokenizerFile } from "../tokenizer/file";
 import { Tokenizer, type TokenizerConfig } from "../tokenizer/tokenizer";
+import type { GpuOptions } from "../webgpu/device";
+import { GpuRunner } from "../webgpu/runner";
 import { inFolder, type ReadModelFile, readJson } from "../weights/files";
 import { INDEX_FILE, type WeightIndex, Weights } from "../weights/weights";
 import type { Routes } from "./dispatcher";
@@ -44,6 +46,7 @@ export class LiveModels {
   constructor(
     readonly readFile: ReadModelFile,
     readonly onprogress: (progress: ProgressMessage) => void,
+    readonly gpu?: GpuOptions,
   ) {}
 
   /** The routes that list and open models. */
@@ -82,7 +85,8 @@ export class LiveModels {
     const onprogress = (done: number, total: number) => this.onprogress({ model: name, done, total });
     const weights = await Weights.load(index, kernels, readFile, onprogress);
     const tokenizer = Tokenizer.read(tokenizerFile, tokenizerConfig, ends);
-    return { details, network: new Transformer(config, weights), tokenizer };
+    const network = new Transformer(config, weights);
+    return { details, network, tokenizer, gpu: GpuRunner.create(network, this.gpu) };
   }
 
   async #recorded(path: string, { model }: ModelRequest): Promise<unknown> {
