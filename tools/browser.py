@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, BrowserType, sync_playwright
 
 # Keeps the browser from using the network on its own.
 OPTIONS = ["--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
@@ -18,16 +18,18 @@ def find_chromium() -> str | None:
     return next((path for name in names if (path := shutil.which(name))), None)
 
 
-@contextmanager
-def browsing() -> Iterator[Browser]:
-    """Launch the browser, and close it on exit."""
+def launch(chromium: BrowserType, *options: str) -> Browser:
     path = find_chromium()
     assert path is not None, "Chromium is not installed: on Debian, run `apt install chromium`"
     as_root = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+    return chromium.launch(executable_path=path, args=[*OPTIONS, *as_root, "--no-first-run", *options])
+
+
+@contextmanager
+def browsing() -> Iterator[Browser]:
+    """Launch the browser, and close it on exit."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=path, args=[*OPTIONS, *as_root, "--no-first-run"]
-        )
+        browser = launch(playwright.chromium)
         try:
             yield browser
         finally:

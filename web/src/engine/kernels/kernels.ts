@@ -19,6 +19,8 @@ export interface Weight {
   readonly scales: Float32Array;
   /** A copy of a row. */
   row: (i: number) => Float32Array;
+  /** A view of a row's bytes as they are stored; valid until the next product. */
+  bytes: (i: number) => Uint8Array;
   /** Stores some of the matrix's bytes, given where they start in it: little-endian, row by row. */
   write: (start: number, bytes: Uint8Array) => void;
 }

@@ -59,6 +59,11 @@ class ReferenceWeight implements Weight {
     return decodeNumbers(this.type, this.#bytes.buffer, address, this.columns, this.scales[i]!);
   }
 
+  bytes(i: number): Uint8Array {
+    const length = this.columns * BYTES_PER_NUMBER[this.type];
+    return this.#bytes.subarray(i * length, (i + 1) * length);
+  }
+
   write(start: number, bytes: Uint8Array): void {
     this.#bytes.set(bytes, start);
   }

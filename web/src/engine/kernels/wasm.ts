@@ -157,6 +157,11 @@ class WasmWeight implements Weight {
     return decodeNumbers(this.type, this.memory.buffer, address, this.columns, this.scales[i]!);
   }
 
+  bytes(i: number): Uint8Array {
+    const length = this.columns * BYTES_PER_NUMBER[this.type];
+    return new Uint8Array(this.memory.buffer, this.address + i * this.stride, length);
+  }
+
   write(start: number, bytes: Uint8Array): void {
     const memory = new Uint8Array(this.memory.buffer);
     const length = this.columns * BYTES_PER_NUMBER[this.type];

@@ -2,6 +2,7 @@
 
 import { ApiError } from "../client";
 import type { Lab, LabResponse } from "../types";
+import type { GpuOptions } from "../webgpu/device";
 import { type ReadModelFile, readJson } from "../weights/files";
 import type { Routes } from "./dispatcher";
 import type { ProgressMessage } from "./messages";
@@ -10,9 +11,13 @@ import { makeRoutes } from "./routes";
 
 const LAB_FILE = "labs.json";
 
-export function liveRoutes(readFile: ReadModelFile, onprogress: (progress: ProgressMessage) => void): Routes {
-  const models = new LiveModels(readFile, onprogress);
-  return { ...models.routes, ...labRoutes(readFile), ...makeRoutes((name) => models.open(name)) };
+export function liveRoutes(
+  readFile: ReadModelFile,
+  onprogress: (progress: ProgressMessage) => void,
+  gpu?: GpuOptions,
+): Routes {
+  const models = new LiveModels(readFile, onprogress, gpu);
+  return { ...models.routes, ...labRoutes(readFile), ...makeRoutes(models) };
 }
 
 /** The results of the labs with their default settings. */

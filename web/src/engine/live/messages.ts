@@ -1,10 +1,12 @@
 /** What the page and the engine's worker send each other. */
 
+import type { GpuOptions } from "../webgpu/device";
 import type { FileSource } from "../weights/files";
 
 /** The first message to the worker. */
 export interface StartMessage {
   start: FileSource;
+  gpu?: GpuOptions; // only tests set it
 }
 
 export interface RequestMessage {

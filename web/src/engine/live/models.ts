@@ -8,6 +8,8 @@ import type { Config, Model } from "../types";
 import { Transformer } from "../model/transformer";
 import type { TokenizerFile } from "../tokenizer/file";
 import { Tokenizer, type TokenizerConfig } from "../tokenizer/tokenizer";
+import type { GpuOptions } from "../webgpu/device";
+import { GpuRunner } from "../webgpu/runner";
 import { inFolder, type ReadModelFile, readJson } from "../weights/files";
 import { INDEX_FILE, type WeightIndex, Weights } from "../weights/weights";
 import type { Routes } from "./dispatcher";
@@ -36,6 +38,7 @@ interface ModelRequest {
 interface LoadedModel extends LiveModel {
   details: Model;
   bytes: number; // of its weights
+  gpu: GpuRunner | null;
 }
 
 const KEPT_BYTES = 256e6; // of models in memory; the least recently used ones beyond this are loaded again when needed
@@ -43,11 +46,13 @@ const KEPT_MODELS = 2; // of any size, so that two can be compared
 
 export class LiveModels {
   readonly #loading = new Map<string, Promise<LoadedModel>>(); // the most recently used one last
+  readonly #loaded = new Map<string, LoadedModel>();
   #index: Promise<LiveIndex> | null = null;
 
   constructor(
     readonly readFile: ReadModelFile,
     readonly onprogress: (progress: ProgressMessage) => void,
+    readonly gpu?: GpuOptions,
     readonly keptBytes = KEPT_BYTES,
   ) {}
 
@@ -71,22 +76,32 @@ export class LiveModels {
     this.#loading.set(name, model);
     if (!known)
       model.then(
-        () => this.#evict(),
+        (loaded) => {
+          this.#loaded.set(name, loaded);
+          return this.#evict();
+        },
         () => this.#loading.delete(name),
       );
     return model;
   }
 
+  /** A model that is in memory. */
+  loaded(name: string): LoadedModel | undefined {
+    return this.#loaded.get(name);
+  }
+
   /** Drops the least recently used models. Their memory is freed with the last trace of them. */
-  async #evict(): Promise<void> {
+  #evict(): void {
+    const newestFirst = [...this.#loading.keys()].reverse().filter((name) => this.#loaded.has(name));
     let bytes = 0;
-    const newestFirst = [...this.#loading].reverse();
-    for (const [i, [name, loading]] of newestFirst.entries()) {
-      const model = await loading.catch(() => null);
-      bytes += model?.bytes ?? 0;
-      if (i >= KEPT_MODELS && bytes > this.keptBytes && this.#loading.get(name) === loading)
-        this.#loading.delete(name);
-    }
+    newestFirst.forEach((name, i) => {
+      const model = this.#loaded.get(name)!;
+      bytes += model.bytes;
+      if (i < KEPT_MODELS || bytes <= this.keptBytes) return;
+      model.gpu?.close();
+      this.#loading.delete(name);
+      this.#loaded.delete(name);
+    });
   }
 
   async #load(name: string): Promise<LoadedModel> {
@@ -102,7 +117,8 @@ export class LiveModels {
     const onprogress = (done: number, total: number) => this.onprogress({ model: name, done, total });
     const weights = await Weights.load(index, kernels, readFile, onprogress);
     const tokenizer = Tokenizer.read(tokenizerFile, tokenizerConfig, ends);
-    return { details, bytes: index.bytes, network: new Transformer(config, weights), tokenizer };
+    const network = new Transformer(config, weights);
+    return { details, bytes: index.bytes, network, tokenizer, gpu: GpuRunner.create(network, this.gpu) };
   }
 
   async #recorded(path: string, { model }: ModelRequest): Promise<unknown> {

@@ -6,11 +6,13 @@ import { Trace } from "../inspect/trace";
 import type { Transformer } from "../model/transformer";
 import type { ModelInput, Schemas } from "../types";
 import { UserError } from "../userError";
+import type { GpuRunner } from "../webgpu/runner";
 
 const MAX_TRACES = 4;
 const MAX_TOKENS = 4096; // in a text, and in total in the texts that its edits patch from
 const MAX_TEXTS = 16; // texts that the edits of one trace may patch from
 const NO_EDITS = "[]";
+const FEW_TOKENS = 8; // run on the CPU, together with the keys and values of the tokens before them
 
 /** What the routes need of a tokenizer. */
 export interface TextTokenizer {
@@ -25,6 +27,7 @@ export interface TextTokenizer {
 export interface LiveModel {
   network: Transformer;
   tokenizer: TextTokenizer;
+  gpu?: Pick<GpuRunner, "run"> | null;
 }
 
 /** A text as requests name it; without edits by default. */
@@ -42,6 +45,7 @@ interface CachedTrace {
 /** The most recently used traces of some models. */
 export class TraceCache {
   #traces: CachedTrace[] = []; // the most recently used one last
+  #running: Promise<void> = Promise.resolve(); // on the GPU
 
   constructor(readonly findModel: (name: string) => LiveModel | undefined) {}
 
@@ -63,6 +67,35 @@ export class TraceCache {
     });
   }
 
+  /** Runs on the GPU what the trace of a text needs, if its model has one; `trace` then finds it in the cache.
+   *
+   * Continuing a cached trace by a few tokens, and blocks with edits and those after them, are left to the CPU.
+   */
+  async prepare({ model, text, edits = [] }: TextRequest): Promise<void> {
+    const { gpu } = this.model(model);
+    if (!gpu) return;
+    const texts = [this.#encode(model, text), ...this.#patchTexts(model, edits).values()];
+    // One after the other: what another request already runs is not run again.
+    for (const ids of texts) {
+      this.#running = this.#running.catch(() => undefined).then(() => this.#runOnGpu(model, gpu, ids));
+      await this.#running;
+    }
+  }
+
+  async #runOnGpu(model: string, gpu: Pick<GpuRunner, "run">, ids: number[]): Promise<void> {
+    const [, same] = this.#longestPrefix(model, ids);
+    if (this.#find(model, ids, NO_EDITS) || ids.length - same <= FEW_TOKENS) return;
+    const run = await gpu.run(ids);
+    if (!run) return;
+    const { network } = this.model(model);
+    const known = {
+      stream: run.stream,
+      first: network.config.n_block,
+      ...(run.cache && { cache: run.cache }),
+    };
+    this.#get(model, ids, NO_EDITS, () => new Trace(network, ids, new Edits(), known));
+  }
+
   /** The text of each token of a trace. */
   tokens(model: string, { ids }: Trace): string[] {
     return this.model(model).tokenizer.pieces([...ids]);
@@ -77,10 +110,7 @@ export class TraceCache {
 
   #get(model: string, ids: number[], edits: string, make: () => Trace): Trace {
     this.#dropOutdated(model);
-    const known = this.#traces.find(
-      (each) => each.model === model && each.edits === edits && each.trace.ids.join() === ids.join(),
-    );
-    const entry = known ?? { model, edits, trace: make() };
+    const entry = this.#find(model, ids, edits) ?? { model, edits, trace: make() };
     this.#traces = [...this.#traces.filter((each) => each !== entry), entry].slice(-MAX_TRACES);
     return entry.trace;
   }
@@ -89,6 +119,12 @@ export class TraceCache {
   #dropOutdated(model: string): void {
     const { network } = this.model(model);
     this.#traces = this.#traces.filter((each) => each.model !== model || each.trace.network === network);
+  }
+
+  #find(model: string, ids: number[], edits: string): CachedTrace | undefined {
+    return this.#traces.find(
+      (each) => each.model === model && each.edits === edits && each.trace.ids.join() === ids.join(),
+    );
   }
 
   /** The trace that shares the most leading tokens with `ids`, and how many. Typing changes a text at its end. */
@@ -124,6 +160,12 @@ export class TraceCache {
 
   /** The traces of the distinct texts that edits patch from. */
   #patchSources(model: string, edits: ModelInput["edits"]): Map<string, PatchSource> {
+    const texts = this.#patchTexts(model, edits);
+    return new Map([...texts].map(([text, ids]) => [text, this.#unedited(model, ids)]));
+  }
+
+  /** The token ids of the distinct texts that edits patch from. */
+  #patchTexts(model: string, edits: ModelInput["edits"]): Map<string, number[]> {
     const texts = new Set(edits.map(({ text }) => text).filter((text) => text != null));
     if (texts.size > MAX_TEXTS)
       throw new UserError(
@@ -131,15 +173,15 @@ export class TraceCache {
         "too_many_texts",
         { count: texts.size, most: MAX_TEXTS },
       );
-    const ids = [...texts].map((text) => this.#encode(model, text));
-    const count = ids.reduce((sum, each) => sum + each.length, 0);
+    const ids = new Map([...texts].map((text) => [text, this.#encode(model, text)]));
+    const count = [...ids.values()].reduce((sum, each) => sum + each.length, 0);
     if (count > MAX_TOKENS)
       throw new UserError(
         `the edits patch from texts with ${count} tokens; the limit is ${MAX_TOKENS}`,
         "too_many_tokens",
         { count, most: MAX_TOKENS },
       );
-    return new Map([...texts].map((text, i) => [text, this.#unedited(model, ids[i]!)]));
+    return ids;
   }
 }
 

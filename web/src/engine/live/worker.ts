@@ -16,7 +16,7 @@ let dispatcher: Dispatcher | null = null;
 
 scope.onmessage = ({ data }) => {
   if ("start" in data) {
-    const routes = liveRoutes(openFiles(data.start), (progress) => scope.postMessage(progress, []));
+    const routes = liveRoutes(openFiles(data.start), (progress) => scope.postMessage(progress, []), data.gpu);
     dispatcher = new Dispatcher(routes, (response) => scope.postMessage(response, [response.body]));
   } else dispatcher?.receive(data);
 };

@@ -126,7 +126,10 @@ export function testProducts(name: string, create: () => Promise<Kernels>): void
         const halves = codes.map((code) => (code & 0x8000) | 0x2c00 | ((code * 97) & 0x0fff));
         writeInParts(W, new Uint8Array(Uint16Array.from(halves).buffer));
       }
-      if (type === "int8") expect(W.row(1)[0]).toBeCloseTo(codes[n]! * W.scales[1]!, 6);
+      if (type === "int8") {
+        expect(W.row(1)[0]).toBeCloseTo(codes[n]! * W.scales[1]!, 6);
+        expect(Array.from(W.bytes(1), (byte) => (byte << 24) >> 24)).toEqual(codes.slice(n, 2 * n));
+      } else expect(W.bytes(1).length).toBe(2 * n);
       const x = randomMatrix(T, n, 5);
       const rows = Array.from({ length: m }, (_, j) => W.row(j));
       expectProduct(kernels.matmul(x, W), x, (j) => rows[j]!);

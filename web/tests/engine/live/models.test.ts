@@ -45,6 +45,7 @@ function open(files: Record<string, Uint8Array<ArrayBuffer>>, keptBytes?: number
       return readFile(name, onbytes);
     },
     (message) => progress.push(message),
+    undefined,
     keptBytes,
   );
   const call = (path: string, request: unknown = {}) =>

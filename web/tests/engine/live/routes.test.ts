@@ -12,9 +12,12 @@ describe.skipIf(Object.keys(recorded).length === 0)("with models recorded by the
   describe.each(Object.keys(recorded))("%s", (kind) => {
     const model = recorded[kind]!;
     const live = { network: makeNetwork(model), tokenizer: makeTokenizer(model.characters) };
-    const routes = makeRoutes((name) => {
-      if (name === "model") return Promise.resolve(live);
-      return Promise.reject(new ApiError(404, `there is no model ${name}`, "model_not_found", { name }));
+    const routes = makeRoutes({
+      open: (name) => {
+        if (name === "model") return Promise.resolve(live);
+        return Promise.reject(new ApiError(404, `there is no model ${name}`, "model_not_found", { name }));
+      },
+      loaded: (name) => (name === "model" ? live : undefined),
     });
 
     test.each(model.exchanges.map(({ path, body }, i) => [`${path} ${JSON.stringify(body)}`, i] as const))(
