@@ -22,7 +22,7 @@ from clearhead.runs.request import TrainingRequest
 from clearhead.runs.run import Run
 from clearhead.runs.run_folder import CHECKPOINTS, RunFolder, read_metrics
 from clearhead.runtime.process_group import ProcessGroup
-from clearhead.text.corpus import Document, documents, measure, without_empty
+from clearhead.text.corpus import Document, documents, measure, readable
 from clearhead.training.recipe import Recipe
 
 REPEATED = 200  # steps that are repeated unless more are allowed
@@ -122,7 +122,7 @@ def _rebuild(
     """The run as it was started, from the same text."""
     texts: list[Document] = []
     if sources:
-        texts, _ = without_empty(list(documents(sources)))
+        texts, _ = readable(list(documents(sources)))
     if not texts or measure(texts)[0] != settings["text_sha256"]:
         given = ", ".join(map(str, sources)) or "unknown"
         raise UserError(
