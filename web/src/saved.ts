@@ -22,10 +22,19 @@ import PublishedPage from "./views/PublishedPage.svelte";
 const target = document.getElementById("page")!;
 const files = embeddedFiles();
 
-await loadFonts();
-if (target.dataset.live !== undefined) await showLive();
-else if (files.recording === undefined) await showFolder();
-else await showFile(files.recording);
+try {
+  await loadFonts();
+  if (target.dataset.live !== undefined) await showLive();
+  else if (files.recording === undefined) await showFolder();
+  else await showFile(files.recording);
+} catch (error) {
+  // Nothing could be shown: a file is missing or damaged.
+  const problem = document.createElement("p");
+  problem.setAttribute("role", "alert");
+  problem.textContent = error instanceof Error ? error.message : String(error);
+  target.replaceChildren(problem);
+  throw error;
+}
 
 async function showFile(recording: Uint8Array<ArrayBuffer>): Promise<void> {
   const file = await SavedFile.open(recording);

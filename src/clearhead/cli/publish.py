@@ -16,7 +16,7 @@ BUILT_IN = "stories"
 
 
 def publish(
-    target: Path = typer.Argument(..., metavar="OUT", help="The folder to create or replace."),
+    target: Path = typer.Argument(..., metavar="OUT", help="The folder to create or update, or the HTML file with --one-file."),
     models: list[str] = typer.Argument(
         None,
         metavar="MODEL",

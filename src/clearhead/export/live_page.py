@@ -6,6 +6,7 @@ answers that were computed beforehand: what the page opens with, texts to try, a
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -40,7 +41,7 @@ def publish_live(
     `numbers` is the type of the stored weights. By default, the texts that visitors can choose are examples
     that suit each model. A folder that was published before is overwritten; other files in it are left alone.
     """
-    index = {"live": True, "models": _describe(models, texts, log), "labs": labs}
+    index: dict[str, Any] = {"live": True, "models": _describe(models, texts, log), "labs": labs}
 
     def files() -> Iterator[tuple[str, bytes]]:
         yield from page_files(live=True).items()
@@ -48,7 +49,7 @@ def publish_live(
             yield LAB_FILE, run_labs(log)
         for number, model in enumerate(models):
             log(f"writing {model.name} …")
-            for name, content in live_files(model, numbers):
+            for name, content in _hashed(live_files(model, numbers), index["models"][number]):
                 yield f"{_model_folder(number)}/{name}", content
 
     return write_site(folder, files(), LIVE_INDEX, index)
@@ -66,17 +67,31 @@ def save_live_html(
     """Save a model as one HTML file that runs it, without network access."""
     if path.is_dir():
         raise UserError(f"{path} is a folder: expected the path of a file")
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise UserError(f"{path}: expected a name that ends in .html, so that a browser opens it")
     size = model.transformer("saving a live page").config.n_parameter * BYTES[numbers]
+    smallest = size // BYTES[numbers] * BYTES["int8"]
     if size > MAX_ONE_FILE:
         raise UserError(
             f"{model.name} has {size / 1e6:,.0f} MB of weights; the limit for one file is "
-            f"{MAX_ONE_FILE / 1e6:.0f} MB: publish a folder instead (clearhead publish --live), or smaller numbers"
+            f"{MAX_ONE_FILE / 1e6:.0f} MB: publish a folder instead (clearhead publish --live)"
+            + (", or choose smaller numbers (float16, int8)" if smallest <= MAX_ONE_FILE else "")
         )
-    index = {"live": True, "models": _describe([model], texts), "labs": False}
-    files = {LIVE_INDEX: json.dumps(index, ensure_ascii=False, allow_nan=False).encode()}
-    files |= {f"{_model_folder(0)}/{name}": content for name, content in live_files(model, numbers)}
+    models = _describe([model], texts)
+    hashed = _hashed(live_files(model, numbers), models[0])
+    files = {f"{_model_folder(0)}/{name}": content for name, content in hashed}
+    index = {"live": True, "models": models, "labs": False}
+    files[LIVE_INDEX] = json.dumps(index, ensure_ascii=False, allow_nan=False).encode()
     with disk_errors(path.parent, f"{path} was not saved"):
         write_text(path, fill_page(model.name, files, live=True))
+
+
+def _hashed(files: Iterator[tuple[str, bytes]], entry: dict[str, Any]) -> Iterator[tuple[str, bytes]]:
+    """Yield the same files, and add their hashes to a model's entry in the index; that of the weights lists its own."""
+    for name, content in files:
+        if name.endswith(".json"):
+            entry["sha256"][name] = hashlib.sha256(content).hexdigest()
+        yield name, content
 
 
 BYTES: dict[NumberType, int] = {"float32": 4, "float16": 2, "int8": 1}
@@ -107,7 +122,13 @@ def _describe(
         details = _request(client, "/api/open", model.name)
         ends = list(model.tokenizer.end_ids)
         entries.append(
-            {"details": details, "folder": _model_folder(number), "ends": ends, "answers": answers}
+            {
+                "details": details,
+                "folder": _model_folder(number),
+                "ends": ends,
+                "answers": answers,
+                "sha256": {},  # filled in when the files are written
+            }
         )
     return entries
 

@@ -48,7 +48,7 @@ def check_folder(folder: Path) -> None:
     if any(_is_published(folder / name) for name in (INDEX_FILE, LIVE_INDEX)):
         return
     if others := sorted(path.name for path in folder.iterdir() if not path.name.startswith(".")):
-        raise UserError(f"{folder} contains other files ({others[0]}): choose a new or empty folder")
+        raise UserError(f"{folder} contains other files ({others[0]}): choose a new or empty folder, and add them afterward")
 
 
 def _is_published(index: Path) -> bool:
@@ -113,8 +113,8 @@ INDEX_PAGE = """<!doctype html>
 </head>
 <body>
 <div id="page"{live}><p>Every step of what a language model computes. Loading … If this message stays, JavaScript is \
-disabled or the page was opened from disk: run <code>python -m http.server</code> in its folder and open it \
-there.</p></div>
+disabled, a file of the page is damaged, or the page was opened from disk: then run <code>python -m http.server --bind \
+127.0.0.1</code> in its folder and open it there.</p></div>
 <script type="module" src="page.js"></script>
 </body>
 </html>

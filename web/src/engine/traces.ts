@@ -69,7 +69,13 @@ export async function fetchWithEdits(
     if (!(error instanceof ApiError) || error.status !== 400 || edits.length === 0) throw error;
     const plain = await request([]);
     const remaining = applicableEdits(edits, config, plain.trace.ids.length);
-    const unchanged = JSON.stringify(remaining) === JSON.stringify(edits);
-    return remaining.length === 0 || unchanged ? plain : await request(remaining).catch(() => plain);
+    const tried = remaining.map((edit) =>
+      request([edit]).then(
+        () => [edit],
+        () => [],
+      ),
+    );
+    const working = (await Promise.all(tried)).flat();
+    return working.length === 0 ? plain : await request(working).catch(() => plain);
   }
 }

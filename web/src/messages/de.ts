@@ -28,6 +28,7 @@ export const de: Messages = {
     choose: "Modell wählen",
     none: "noch kein Modell",
     here: "Auf diesem Rechner",
+    onPage: "Auf dieser Seite",
     empty: "Hier gibt es noch kein Modell. Lade eines herunter oder trainiere eines mit clearhead demo.",
     more: "Zum Herunterladen",
     shape: (blocks, heads) => `${blocks} × ${heads}`,
@@ -380,7 +381,7 @@ export const de: Messages = {
     trains: (run, done, planned) =>
       planned === "" ? `${run} beginnt …` : `${run} wird trainiert: Schritt ${done} von etwa ${planned}`,
     watch: "Zusehen",
-    done: (run, steps) => `${run} ist trainiert (${steps} Schritte).`,
+    done: (run, steps) => `${run} ist trainiert (${steps} ${steps === "1" ? "Schritt" : "Schritte"}).`,
     compare: (model) => `Mit ${model} vergleichen`,
     close: "Schließen",
     samples: "Textproben während des Trainings",
@@ -788,6 +789,8 @@ export const de: Messages = {
     linkNote: "Öffnet sich in jedem Browser, der die im Terminal gezeigte Adresse schon einmal geöffnet hat",
     hereNote:
       "Der Link öffnet sich nur auf diesem Rechner. Für Leser anderswo lässt sich das Modell mit clearhead publish veröffentlichen.",
+    uploadNote:
+      "Der Link öffnet sich nur auf diesem Rechner. Für andere muss diese Seite auf einem Webserver liegen.",
     copied: "Kopiert",
     copiedHere: "Kopiert, nur für diesen Rechner",
   },

@@ -25,6 +25,7 @@ export const en = {
     choose: "Choose a model",
     none: "no model yet",
     here: "On this computer",
+    onPage: "On this page",
     empty: "There are no models here yet. Pull one, or run clearhead demo to train one.",
     more: "Available to pull",
     shape: (blocks: number, heads: number) => `${blocks} × ${heads}`,
@@ -362,7 +363,8 @@ export const en = {
     trains: (run: string, done: string, planned: string) =>
       planned === "" ? `${run} is starting…` : `${run} is training: step ${done} of about ${planned}`,
     watch: "Watch",
-    done: (run: string, steps: string) => `${run} has finished training (${steps} steps).`,
+    done: (run: string, steps: string) =>
+      `${run} has finished training (${steps} ${steps === "1" ? "step" : "steps"}).`,
     compare: (model: string) => `Compare with ${model}`,
     close: "Close",
     after: (step: string) => `after step ${step}`,
@@ -766,6 +768,8 @@ export const en = {
     linkNote: "Opens in any browser that has already opened the address printed in the terminal",
     hereNote:
       "The link opens on this computer only. For a reader elsewhere, publish the model with clearhead publish.",
+    uploadNote:
+      "The link opens on this computer only. For a reader elsewhere, upload this page to a web host.",
     copied: "Copied",
     copiedHere: "Copied, for this computer only",
   },

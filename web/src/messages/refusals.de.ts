@@ -26,9 +26,10 @@ export const REFUSALS: Messages["refusals"] = {
   model_not_open: () => "Das Modell ist nicht geladen.",
   model_not_loaded: ({ name, reason = "" }) =>
     `„${name}“ konnte nicht geladen werden${reason === "" ? "." : `: ${reason}`}`,
-  weights_not_loaded: ({ file, reason }) => `${file} konnte nicht geladen werden (${reason}).`,
+  weights_not_loaded: ({ file, reason }) =>
+    `${file} konnte nicht geladen werden (${reason}). Prüfe die Verbindung und lade die Seite neu.`,
   weights_damaged: ({ file }) =>
-    `${file} ist beschädigt oder unvollständig. Lade die Seite neu oder veröffentliche sie noch einmal.`,
+    `${file} ist beschädigt oder unvollständig. Lade die Seite neu. Hilft das nicht, muss sie noch einmal veröffentlicht werden.`,
   engine_stopped: ({ reason }) => `Die Berechnung im Browser wurde beendet (${reason}). Lade die Seite neu.`,
   no_memory: ({ megabytes }) =>
     `Dieses Modell braucht ${n(megabytes)} MB Speicher, mehr als dieser Browser erlaubt. Wähle ein kleineres.`,

@@ -32,6 +32,7 @@ interface Appended {
 
 /** What a page without a server cannot do, although its model runs. */
 export interface Limits {
+  isPublished: boolean; // whether anyone may visit the page, on a host without Clearhead
   runsLabs: boolean; // otherwise, labs were run beforehand with their default settings
   withoutViews: readonly ViewName[];
 }
@@ -66,7 +67,7 @@ export class Page extends Selection {
     api: ApiClient,
     query = "",
     offline: OfflineSource | null = null,
-    readonly limits: Limits = { runsLabs: offline === null, withoutViews: [] },
+    readonly limits: Limits = { isPublished: false, runsLabs: offline === null, withoutViews: [] },
   ) {
     super(query, offline);
     this.api = api;

@@ -4,7 +4,7 @@ import { ApiError } from "../client";
 import type { Kernels } from "../kernels/kernels";
 import { ReferenceKernels } from "../kernels/reference";
 import { WasmKernels } from "../kernels/wasm";
-import type { Config, Model } from "../types";
+import type { Config, Model, Schemas } from "../types";
 import { Transformer } from "../model/transformer";
 import type { TokenizerFile } from "../tokenizer/file";
 import { Tokenizer, type TokenizerConfig } from "../tokenizer/tokenizer";
@@ -29,6 +29,7 @@ interface PublishedModel {
   folder: string;
   ends: number[]; // ids of the tokens that end a text
   answers: Record<string, unknown>; // computed when the page was published, by path
+  sha256: Record<string, string>; // of the JSON files, by name
 }
 
 interface ModelRequest {
@@ -42,6 +43,7 @@ interface LoadedModel extends LiveModel {
 }
 
 const KEPT_BYTES = 256e6; // of models in memory; the least recently used ones beyond this are loaded again when needed
+const NOTHING_PULLED: Schemas["PullState"] = { name: null, state: "none", done: 0, total: 0, error: null };
 const KEPT_MODELS = 2; // of any size, so that two can be compared
 
 export class LiveModels {
@@ -60,9 +62,11 @@ export class LiveModels {
   readonly routes: Routes = {
     "/api/models": async () => {
       const { models } = await this.#readIndex();
-      return { models: models.map(({ details }) => details), can_be_pulled: [] };
+      return { models: models.map(({ details }) => this.#withState(details)), can_be_pulled: [] };
     },
-    "/api/open": async (request) => (await this.open((request as ModelRequest).model)).details,
+    "/api/pulling": () => NOTHING_PULLED,
+    "/api/open": async (request) =>
+      this.#withState((await this.open((request as ModelRequest).model)).details),
     "/api/opening": (request) => this.#recorded("/api/opening", request as ModelRequest),
     "/api/examples": (request) => this.#recorded("/api/examples", request as ModelRequest),
     "/api/heads": (request) => this.#recorded("/api/heads", request as ModelRequest),
@@ -80,7 +84,10 @@ export class LiveModels {
           this.#loaded.set(name, loaded);
           return this.#evict();
         },
-        () => this.#loading.delete(name),
+        () => {
+          this.#loading.delete(name);
+          this.onprogress({ model: name, done: 0, total: 0 }); // nothing is being loaded any more
+        },
       );
     return model;
   }
@@ -105,13 +112,14 @@ export class LiveModels {
   }
 
   async #load(name: string): Promise<LoadedModel> {
-    const { details, folder, ends } = await this.#published(name);
+    const { details, folder, ends, sha256 } = await this.#published(name);
     const readFile = inFolder(this.readFile, folder);
+    const readChecked = <T>(file: string) => readJson<T>(readFile, file, sha256[file]);
     const [config, tokenizerFile, tokenizerConfig, index, kernels] = await Promise.all([
-      readJson<Config>(readFile, "config.json"),
-      readJson<TokenizerFile>(readFile, "tokenizer.json"),
-      readJson<TokenizerConfig>(readFile, "tokenizer_config.json"),
-      readJson<WeightIndex>(readFile, INDEX_FILE),
+      readChecked<Config>("config.json"),
+      readChecked<TokenizerFile>("tokenizer.json"),
+      readChecked<TokenizerConfig>("tokenizer_config.json"),
+      readChecked<WeightIndex>(INDEX_FILE),
       createKernels(),
     ]);
     const onprogress = (done: number, total: number) => this.onprogress({ model: name, done, total });
@@ -119,6 +127,11 @@ export class LiveModels {
     const tokenizer = Tokenizer.read(tokenizerFile, tokenizerConfig, ends);
     const network = new Transformer(config, weights);
     return { details, bytes: index.bytes, network, tokenizer, gpu: GpuRunner.create(network, this.gpu) };
+  }
+
+  /** A model as the list shows it. */
+  #withState(details: Model): Model {
+    return { ...details, state: this.#loaded.has(details.name) ? "loaded" : "not loaded" };
   }
 
   async #recorded(path: string, { model }: ModelRequest): Promise<unknown> {

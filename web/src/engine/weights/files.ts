@@ -1,6 +1,7 @@
 /** The files of a live model: on the page's host, or inside the page itself. */
 
 import { ApiError } from "../client";
+import { sha256 } from "./sha256";
 
 export type ReadModelFile = (
   name: string,
@@ -21,10 +22,11 @@ export function inFolder(readFile: ReadModelFile, folder: string): ReadModelFile
 }
 
 /** The contents of a JSON file. Throws an ApiError that names the file if it is missing or damaged. */
-export async function readJson<T>(readFile: ReadModelFile, name: string): Promise<T> {
+export async function readJson<T>(readFile: ReadModelFile, name: string, hash?: string): Promise<T> {
   const bytes = await readFile(name).catch((error: unknown) => {
     throw notLoaded(name, error);
   });
+  if (hash !== undefined && (await sha256(bytes)) !== hash) throw changed(name);
   try {
     return JSON.parse(new TextDecoder().decode(bytes)) as T;
   } catch {
@@ -34,11 +36,17 @@ export async function readJson<T>(readFile: ReadModelFile, name: string): Promis
 
 export function notLoaded(file: string, error: unknown): ApiError {
   const reason = error instanceof Error ? error.message : String(error);
-  return new ApiError(503, `${file} could not be loaded (${reason})`, "weights_not_loaded", { file, reason });
+  const message = `${file} could not be loaded (${reason}): check the connection, and reload the page`;
+  return new ApiError(503, message, "weights_not_loaded", { file, reason });
+}
+
+/** The error for a file that is not the one that was published. */
+export function changed(file: string): ApiError {
+  return damaged(file, "it is not the file that was published (its SHA-256 differs)");
 }
 
 export function damaged(file: string, reason: string): ApiError {
-  const message = `${file} is damaged: ${reason}; reload the page, or publish it again`;
+  const message = `${file} is damaged: ${reason}; reload the page, and if this stays, ask its author to publish it again`;
   return new ApiError(500, message, "weights_damaged", { file, reason });
 }
 

@@ -2,7 +2,7 @@
 
 import { ApiError } from "../client";
 import { byteLength, type Kernels, type NumberType, type Weight } from "../kernels/kernels";
-import { damaged, notLoaded, type ReadModelFile } from "./files";
+import { changed, damaged, notLoaded, type ReadModelFile } from "./files";
 import { sha256 } from "./sha256";
 
 export const INDEX_FILE = "weights.json";
@@ -152,13 +152,14 @@ async function checked(
     throw notLoaded(file, error);
   });
   if (bytes.length !== length) throw damaged(file, `it has ${bytes.length} bytes, expected ${length}`);
-  if ((await sha256(bytes)) !== expected) throw damaged(file, "its SHA-256 is not the one in the index");
+  if ((await sha256(bytes)) !== expected) throw changed(file);
   return bytes;
 }
 
 function checkIndex(index: WeightIndex): void {
   const total = (sizes: number[]) => sizes.reduce((sum, size) => sum + size, 0);
-  if (index.format !== FORMAT) throw damaged(INDEX_FILE, `its format is ${index.format}, expected ${FORMAT}`);
+  if (index.format !== FORMAT)
+    throw damaged(INDEX_FILE, `its format is ${index.format ?? "missing"}, expected ${FORMAT}`);
   const bytes = total(index.pieces.map((piece) => piece.bytes));
   const needed = total(
     index.tensors.map(

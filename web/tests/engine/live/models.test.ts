@@ -20,7 +20,9 @@ function publish() {
   const vocab = { a: 0, b: 1, end: 2 };
   return {
     "live.json": toBytes({
-      models: [{ details, folder: "model-0", ends: [2], answers: { "/api/opening": { text: "a" } } }],
+      models: [
+        { details, folder: "model-0", ends: [2], answers: { "/api/opening": { text: "a" } }, sha256: {} },
+      ],
       labs: true,
     }),
     "labs.json": toBytes({ labs: [{ name: "scale" }], results: [{ lab: "scale", title: "Scale" }] }),
@@ -56,7 +58,7 @@ function open(files: Record<string, Uint8Array<ArrayBuffer>>, keptBytes?: number
 test("lists models without loading them", async () => {
   const { call, asked } = open(publish());
   expect(await call("/api/models")).toEqual({
-    models: [{ name: "</script>", path: "my" }],
+    models: [{ name: "</script>", path: "my", state: "not loaded" }],
     can_be_pulled: [],
   });
   expect(asked).toEqual(["live.json"]);
@@ -78,7 +80,7 @@ test("opens a model once, with progress, in WebAssembly", async () => {
 
 test("drops the least recently used models, but never the two last ones", async () => {
   const files = publish();
-  const entry = { folder: "model-0", ends: [2], answers: {} };
+  const entry = { folder: "model-0", ends: [2], answers: {}, sha256: {} };
   files["live.json"] = toBytes({ models: ["a", "b", "c"].map((name) => ({ ...entry, details: { name } })) });
   const { models, asked } = open(files, 40); // each has 32 bytes
   const loads = async (name: string) => {
@@ -94,6 +96,17 @@ test("drops the least recently used models, but never the two last ones", async 
   expect(await loads("a")).toBe(false);
   expect(await loads("b")).toBe(true); // in place of c
   expect(await loads("a")).toBe(false);
+});
+
+test("names a file that is not the published one", async () => {
+  const files = publish();
+  const index = JSON.parse(new TextDecoder().decode(files["live.json"])) as { models: { sha256: object }[] };
+  index.models[0]!.sha256 = { "tokenizer.json": "0".repeat(64) };
+  files["live.json"] = toBytes(index);
+  const { call, progress } = open(files);
+  const opening = call("/api/open", { model: "</script>" });
+  await expect(opening).rejects.toThrow("tokenizer.json is damaged: it is not the file that was published");
+  expect(progress.at(-1)).toEqual({ model: "</script>", done: 0, total: 0 });
 });
 
 test("answers what was recorded without loading the model", async () => {
@@ -120,7 +133,7 @@ test("names a missing or damaged file, and tries again on the next request", asy
   await expect(call("/api/open", request)).rejects.toThrow("config.json is damaged: it is not valid JSON");
   files["model-0/config.json"] = config;
   files["model-0/weights-0.bin"]![3]! ^= 255;
-  await expect(call("/api/open", request)).rejects.toThrow("weights-0.bin is damaged: its SHA-256");
+  await expect(call("/api/open", request)).rejects.toThrow("weights-0.bin is damaged: it is not the file");
   files["model-0/weights-0.bin"]![3]! ^= 255;
   expect(await call("/api/open", request)).toMatchObject({ name: "</script>" });
 });

@@ -82,7 +82,7 @@ test("names a file that was changed", async () => {
   files.get("weights-1.bin")![5]! ^= 1;
   const loading = Weights.load(index, new ReferenceKernels(), read);
   await expect(loading).rejects.toMatchObject({ code: "weights_damaged", values: { file: "weights-1.bin" } });
-  await expect(loading).rejects.toThrow("weights-1.bin is damaged: its SHA-256 is not the one in the index");
+  await expect(loading).rejects.toThrow("weights-1.bin is damaged: it is not the file that was published");
 });
 
 test("names a file that was truncated", async () => {
