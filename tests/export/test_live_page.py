@@ -175,7 +175,7 @@ def test_typed_texts_run_in_the_browser(come, named):
 def test_the_senses_of_a_word_are_compared_in_the_browser(come):
     guest = come("?view=words")
     guest.page.get_by_label("Word", exact=True).fill("duck")
-    guest.page.get_by_label("Sentences").fill("The duck was tired\nA duck swam\nThe duck")
+    guest.page.get_by_role("textbox", name="Sentences").fill("The duck was tired\nA duck swam\nThe duck")
     guest.page.get_by_text("The first two principal components explain").wait_for()
     guest.page.get_by_text("Nearest neighbors of the selected token").wait_for()
 
