@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 import clearhead as ch
 from clearhead.errors import UserError
-from clearhead.inspect.weights import weight_names
+from clearhead.inspect.weights import weight, weight_names
+from clearhead.lessons.gradients import find_parameter
+from clearhead.lessons.recorder import mirror
 from clearhead.text.tokenizer import Tokenizer
 from clearhead.training.lora import LoRALinear, adapt
 from tests.lessons.conftest import TEXT, make_model
@@ -122,7 +124,7 @@ def test_central_differences_of_a_sample_of_weights(model):
         assert (losses[0] - losses[1]) / (2 * h) == pytest.approx(gradient[place].item(), abs=1e-6), name
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(data=st.data(), text=st.text("abcdefg", min_size=2, max_size=12))
 def test_parts_of_the_tokens_sum_to_the_gradient(data, text):
     lesson = ch.learn(MODEL, text)
@@ -132,6 +134,11 @@ def test_parts_of_the_tokens_sum_to_the_gradient(data, text):
     place = [data.draw(st.integers(0, size - 1)) for size in gradient.shape]
     parts = lesson.tokens(name, *place)
     assert parts.total == pytest.approx(gradient[tuple(place)].item(), abs=1e-6)
+    if not name.endswith(("QK", "OV")):
+        column = {"column": place[1]} if len(place) > 1 else {}
+        by_target = lesson.tokens(name, place[0], **column, by="target")
+        assert by_target.total == pytest.approx(parts.total, abs=1e-6)
+        assert by_target.values[0, -1] == 0  # the last token has no target
     best = parts.top(1)[0]
     assert best.token == text[best.position]
     assert abs(best.value) == parts.values.abs().max()
@@ -145,6 +152,22 @@ def test_tokens_of_an_embedding_are_its_occurrences():
     lesson, a = ch.learn(model, TEXT), model.tokenizer.encode("a")[0]
     values = lesson.tokens("embedding.W", a, 3).values[0]
     assert [i for i, letter in enumerate(TEXT) if letter == "a"] == values.nonzero()[:, 0].tolist()
+
+
+def test_parts_by_target_are_the_gradients_of_single_losses(model):
+    lesson = ch.learn(model, TEXT)
+    for name, place in (
+        ("block.0.head.1.W_K", (2, 3)),
+        ("block.1.W_1", (1, 0)),
+        ("block.0.normed.gain", (4,)),
+    ):
+        found = lesson.tokens(name, place[0], *place[1:], by="target").values[0]
+        for t in (0, 5):
+            logits = model.network(lesson.ids)[0]
+            loss = F.cross_entropy(logits[t], lesson.ids[0, t + 1]) / (len(TEXT) - 1)
+            (expected,) = torch.autograd.grad(loss, find_parameter(model.network, name))
+            twin = mirror(model.network, {find_parameter(model.network, name): expected})
+            assert found[t].item() == pytest.approx(weight(twin, name)[place].item(), abs=1e-6)
 
 
 def test_several_texts_are_one_batch(model):
@@ -246,6 +269,10 @@ def test_steps_on_one_text_lower_its_loss(model):
         (lambda: ch.learn(MODEL, TEXT).tokens("block.0.W_1", 0), "expected a row and a column"),
         (lambda: ch.learn(MODEL, TEXT).tokens("block.0.b_1", 0, 1), "expected one index"),
         (lambda: ch.learn(MODEL, TEXT).tokens("block.0.W_1", 0, 999), "column 999 does not exist"),
+        (
+            lambda: ch.learn(MODEL, TEXT).tokens("block.0.b_1", 0, by="loss"),
+            "by = 'loss': expected position or target",
+        ),
         (lambda: ch.learn(MODEL, TEXT).step(0), "count = 0: expected an integer of at least 1"),
         (lambda: ch.learn(MODEL, TEXT).update("block.0.W_1").at(999, 0), "does not name one of its numbers"),
     ],

@@ -55,6 +55,8 @@ def test_tokens_of_the_batch_sum_to_the_gradient(run):
         parts = lesson.tokens(name, *place)
         assert parts.values.shape == lesson.ids.shape
         assert parts.total == pytest.approx(gradient[place].item(), abs=1e-6)
+        by_target = lesson.tokens(name, place[0], *place[1:], by="target")
+        assert by_target.total == pytest.approx(parts.total, abs=1e-6)
 
 
 def test_site_gradients_of_a_batch_with_dropout(run):

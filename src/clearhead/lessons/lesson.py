@@ -21,6 +21,7 @@ from clearhead.inspect.weights import weight
 from clearhead.language_model import LanguageModel
 from clearhead.lessons.gradients import Gradients
 from clearhead.lessons.recorder import Recorder, without_adapters
+from clearhead.lessons.target_parts import target_parts
 from clearhead.lessons.token_parts import TokenParts
 from clearhead.lessons.update import Update, explain_update
 from clearhead.model.transformer import Transformer
@@ -113,16 +114,37 @@ class Lesson:
         weight(self.network, name)  # raises an error for an unknown name
         return explain_update(name, self.trainer, self._after)
 
-    def tokens(self, name: str, row: int, column: int | None = None) -> TokenParts:
-        """What each token of the batch adds to one number of a weight's gradient; a vector has no column."""
+    def tokens(self, name: str, row: int, column: int | None = None, by: str = "position") -> TokenParts:
+        """What each token of the batch adds to one number of a weight's gradient; a vector has no column.
+
+        By position, a part is what the use of the weight at that position adds, for all losses. By target, it is
+        what the loss of that position's target adds, through all uses of the weight. Both sum to the gradient.
+        """
+        if by not in ("position", "target"):
+            raise UserError(f"by = {by!r}: expected position or target")
         shape = weight(self.network, name).shape
         if (column is None) != (len(shape) == 1):
             expected = "a row and a column" if column is None else "one index"
             raise UserError(f"{name} is {'×'.join(map(str, shape))}: expected {expected}")
         row = check_index(row, shape[0], "row")
-        at = (None, row) if column is None else (row, check_index(column, shape[1], "column"))
-        values = self.gradient.weight_parts(name, *at)
+        if column is not None:
+            column = check_index(column, shape[1], "column")
+        if by == "target":
+            values = self._target_parts(name, (row,) if column is None else (row, column))
+        elif column is None:
+            values = self.gradient.weight_parts(name, None, row)
+        else:
+            values = self.gradient.weight_parts(name, row, column)
         return TokenParts(name, values, self.texts, self.target_texts)
+
+    def _target_parts(self, name: str, at: tuple[int, ...]) -> Tensor:
+        step, found = self.trainer.training_step, []
+        for part, rows in zip(
+            self.gradient.parts, step.batch.chunk(len(self.gradient.parts), dim=1), strict=True
+        ):
+            documents = rows[2] if len(rows) > 2 else None
+            found.append(target_parts(part.forward, documents, rows[1], step.weight, name, at))
+        return torch.cat(found)
 
     def apply(self) -> LanguageModel:
         """The model after the step."""
