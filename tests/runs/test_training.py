@@ -168,7 +168,10 @@ def test_text_without_a_prompt_starts_where_a_line_does(story_file, tmp_path):
     assert model.tokenizer.decode(model.training["opening_ids"]) == "\n"
     assert model.generate(tokens=5, seed=1) == model.generate("\n", tokens=5, seed=1)
     both = clearhead.train([path, story_file], steps=1, tokenizer="byte", **small)
-    assert "opening_ids" not in both.training  # the end token starts a document
+    assert both.training["opening_ids"] == model.training["opening_ids"]  # these documents are long
+    path.write_text("<|endoftext|>".join(f"line {i}\n" for i in range(400)))
+    short = clearhead.train(path, steps=1, tokenizer="byte", **small)
+    assert "opening_ids" not in short.training  # the end token starts a document
 
 
 def test_signature_shows_every_setting_with_its_type_and_default():

@@ -66,6 +66,8 @@ def _steps(recipe: Recipe, request: TrainingRequest) -> str:
 
 
 def _times(epochs: float) -> str:
+    if epochs < 0.1:
+        return f"{epochs:.1g}"
     return f"{epochs:.1f}" if epochs < 100 else f"{epochs:,.0f}"
 
 

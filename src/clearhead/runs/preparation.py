@@ -35,6 +35,7 @@ TOKENIZER_TEXT_PER_SECOND = 2**16
 
 TOKENIZING_SHARE = 0.1  # of the time; if the whole text takes longer, only part of it is used
 LEAST_TOKENIZING_SHARE = 0.03  # of the time, however long it took to read the text
+LONG_DOCUMENT = 1000  # tokens; if documents are longer, the end token is too rare to learn what follows it
 COUNTED = 2**20  # tokens whose bytes are counted at a time
 LEAST_TEXT = 200_000  # bytes of text that are always used
 TRIED_TEXT, TRIED_PART = 2**18, 2**13  # bytes tokenized to measure the speed, and characters per part
@@ -217,9 +218,13 @@ def count_bytes(tokens: Tokens, tokenizer: Tokenizer) -> int:
 def find_opening(tokens: Tokens, tokenizer: Tokenizer) -> list[int] | None:
     """What to generate from without a prompt: the most frequent token that ends a line, or else a sentence.
 
-    Windows often start with it, so the model has learned what follows.
+    Windows often start with it, so the model has learned what follows. None, which stands for the end token, if
+    that is frequent too, because documents are short.
     """
-    ids, counts = np.unique(tokens[:COUNTED], return_counts=True)
+    start = tokens[:COUNTED]
+    if np.count_nonzero(tokens.document_starts(0, COUNTED)) * LONG_DOCUMENT > len(start):
+        return None
+    ids, counts = np.unique(start, return_counts=True)
     spelled = {int(i): tokenizer.spell(int(i)) for i in ids}
     for ends in ((b"\n",), (b".", b"!", b"?"), (b" ",)):
         found = [(int(n), int(i)) for i, n in zip(ids, counts, strict=True) if spelled[int(i)].endswith(ends)]

@@ -108,9 +108,8 @@ class Run:
         validated = text.validation.part(0, plan.validated)
         # A small sample of conversations may contain no reply.
         self.validation = validated if holds_targets(validated) else text.validation
-        # In a single document, the end token is too rare for the model to learn what follows it.
-        single = start is None and self.plan.config.causal and not self.tokens.are_documents
-        self.opening_ids = find_opening(self.tokens, self.tokenizer) if single else None
+        opens = start is None and self.plan.config.causal
+        self.opening_ids = find_opening(self.tokens, self.tokenizer) if opens else None
         self.planned = self.seconds
         comparable = self.plan.config.causal and self.validation.all_count
         # The length of the text used for validation, to compare runs across tokenizers in bits per byte.
