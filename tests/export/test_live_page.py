@@ -246,7 +246,9 @@ def test_a_damaged_weight_file_is_named(come, host):
         piece.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
         status, answer = come("?model=gpt2").ask("/api/open", model="lecture")
         assert status == 500
-        assert re.search(rf"{piece.name} is damaged: it is not the file that was published", answer["error"]["message"])
+        assert re.search(
+            rf"{piece.name} is damaged: it is not the file that was published", answer["error"]["message"]
+        )
         piece.write_bytes(content[:-1])
         # Another guest: a browser may answer from its cache for a while.
         _, answer = come("?model=gpt2").ask("/api/open", model="lecture")

@@ -16,7 +16,9 @@ BUILT_IN = "stories"
 
 
 def publish(
-    target: Path = typer.Argument(..., metavar="OUT", help="The folder to create or update, or the HTML file with --one-file."),
+    target: Path = typer.Argument(
+        ..., metavar="OUT", help="The folder, or with --one-file the HTML file, to write."
+    ),
     models: list[str] = typer.Argument(
         None,
         metavar="MODEL",

@@ -48,7 +48,7 @@ def check_folder(folder: Path) -> None:
     if any(_is_published(folder / name) for name in (INDEX_FILE, LIVE_INDEX)):
         return
     if others := sorted(path.name for path in folder.iterdir() if not path.name.startswith(".")):
-        raise UserError(f"{folder} contains other files ({others[0]}): choose a new or empty folder, and add them afterward")
+        raise UserError(f"{folder} contains other files ({others[0]}): choose a new or empty folder")
 
 
 def _is_published(index: Path) -> bool:
