@@ -1,10 +1,5 @@
 """Live pages on WebGPU, with the software adapter of Chromium: the residual stream equals Python's."""
 
-import threading
-from functools import partial
-from http.server import ThreadingHTTPServer
-from types import SimpleNamespace
-
 import pytest
 import torch
 
@@ -14,7 +9,8 @@ from clearhead.model.config import PRESETS, Config
 from clearhead.model.transformer import Transformer
 from clearhead.page.assets import has_bundles
 from clearhead.text.tokenizer import Tokenizer
-from tests.export.test_live_page import KEEP_WORKER, PATH, Guest, Quiet, close
+from tests.export.static_host import PATH, serving
+from tests.export.test_live_page import KEEP_WORKER, LiveGuest, close
 
 # Sizes that are not multiples of the shaders' tiles, and a context of more than two of them.
 SIZES = {"n_context": 150, "n_block": 3, "n_head": 4, "d_model": 72}
@@ -95,7 +91,7 @@ pytestmark = [
 ]
 
 
-class GpuGuest(Guest):
+class GpuGuest(LiveGuest):
     def open(self, query=""):
         super().open(query)
         self.page.workers[0].evaluate(WATCH)
@@ -152,13 +148,8 @@ def host(named, tmp_path_factory):
     publish_live(list(named.values()), root / folder, labs=False)
     for numbers in ("float16", "int8"):
         publish_live([named["llama"]], root / folder / numbers, numbers, labs=False)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=root))
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield SimpleNamespace(url=f"http://127.0.0.1:{server.server_port}")
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with serving(root) as host:
+        yield host
 
 
 @pytest.fixture(scope="module")

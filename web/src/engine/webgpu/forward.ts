@@ -23,7 +23,7 @@ import {
   MAP_READ_MODE,
   STORAGE,
 } from "./api";
-import { type Operation, Operations } from "./operations";
+import { type GpuOperation, Operations } from "./operations";
 
 /** What a run of the model over a text computes; the keys and values only if the model is causal. */
 export interface GpuRun {
@@ -96,10 +96,15 @@ class GpuBlock {
     const { steps, config } = this;
     const { T, x, middle, normed, projected, query, key, value, mixed, hidden, gate, cos, sin } = memory;
     const pass = encoder.beginComputePass();
-    const run = (step: Operation, ...buffers: GpuBuffer[]) => step(pass, T, ...buffers);
+    const run = (step: GpuOperation, ...buffers: GpuBuffer[]) => step(pass, T, ...buffers);
 
     run(steps.norm, x, normed); // t1
-    const place = (project: Operation, norm: Operation | null, rotate: Operation | null, to: GpuBuffer) => {
+    const place = (
+      project: GpuOperation,
+      norm: GpuOperation | null,
+      rotate: GpuOperation | null,
+      to: GpuBuffer,
+    ) => {
       run(project, normed, norm ? projected : to);
       if (norm) run(norm, projected, to);
       if (rotate) run(rotate, cos!, sin!, to);
@@ -110,7 +115,7 @@ class GpuBlock {
     run(steps.attend, query, key, value, mixed);
 
     /** What is added to the stream: t2 or t5, normalized with post-norm. */
-    const write = (project: Operation, from: GpuBuffer, norm: Operation | null) => {
+    const write = (project: GpuOperation, from: GpuBuffer, norm: GpuOperation | null) => {
       run(project, from, projected);
       if (norm) run(norm, projected, normed);
       return norm ? normed : projected;

@@ -21,7 +21,7 @@ import { ADD, ATTEND, activate, matmul, multiplyGate, NORM, ROTATE, THREADS, TIL
 const EVERYWHERE = 2 ** 31; // a window larger than any context
 
 /** Encodes an operation on T rows. */
-export type Operation = (pass: GpuComputePass, T: number, ...buffers: GpuBuffer[]) => void;
+export type GpuOperation = (pass: GpuComputePass, T: number, ...buffers: GpuBuffer[]) => void;
 
 /** Makes the operations of one model. */
 export class Operations {
@@ -34,7 +34,7 @@ export class Operations {
   ) {}
 
   /** x → x Wᵀ + b. */
-  async linear({ weight, bias }: Linear): Promise<Operation> {
+  async linear({ weight, bias }: Linear): Promise<GpuOperation> {
     const [n, m] = [weight.columns, weight.rows];
     const pipeline = await this.#pipeline(matmul(weight.type), { n, m });
     const own = [
@@ -47,7 +47,7 @@ export class Operations {
   }
 
   /** x → the norm of each of the `groups` vectors that a row of x consists of. */
-  async norm({ gain, shift, epsilon }: Norm, groups = 1): Promise<Operation> {
+  async norm({ gain, shift, epsilon }: Norm, groups = 1): Promise<GpuOperation> {
     const width = gain.length;
     const centered = Number(shift !== null);
     const pipeline = await this.#pipeline(NORM, { width, groups, epsilon, centered });
@@ -56,7 +56,7 @@ export class Operations {
   }
 
   /** cosines, sines → x, in place. */
-  async rotate(H: number): Promise<Operation> {
+  async rotate(H: number): Promise<GpuOperation> {
     const [D, pairs] = [this.config.d_head, Math.ceil(this.config.rotary_dim / 2)];
     const pipeline = await this.#pipeline(ROTATE, { H, D, pairs });
     return (pass, T, ...buffers) =>
@@ -64,7 +64,7 @@ export class Operations {
   }
 
   /** queries, keys, values → mixed values. */
-  async attend({ causal, window }: AttentionMask): Promise<Operation> {
+  async attend({ causal, window }: AttentionMask): Promise<GpuOperation> {
     const { n_head: H, n_kv_head: kvHeads, d_head: D, d_k } = this.config;
     const pipeline = await this.#pipeline(ATTEND, {
       H,
@@ -78,21 +78,21 @@ export class Operations {
   }
 
   /** x → f(x), in place. */
-  activate(): Promise<Operation> {
+  activate(): Promise<GpuOperation> {
     return this.#elementwise(activate(this.config.feedforward), this.config.d_hidden);
   }
 
   /** gate → f(gate) ∘ x, in the place of x. */
-  multiplyGate(): Promise<Operation> {
+  multiplyGate(): Promise<GpuOperation> {
     return this.#elementwise(multiplyGate(this.config.feedforward), this.config.d_hidden);
   }
 
   /** a, b → a + b. */
-  add(): Promise<Operation> {
+  add(): Promise<GpuOperation> {
     return this.#elementwise(ADD, this.config.d_model);
   }
 
-  async #elementwise(code: string, width: number): Promise<Operation> {
+  async #elementwise(code: string, width: number): Promise<GpuOperation> {
     const pipeline = await this.#pipeline(code, { width });
     return (pass, T, ...buffers) => this.#dispatch(pass, pipeline, buffers, Math.ceil(width / THREADS), T);
   }
