@@ -139,7 +139,10 @@ def test_signal_during_a_save(number, broken):
 def test_finished_run_is_reported_and_unchanged(commands, whole, place):
     ended = commands.run(*make_command("whole"))
     assert (ended.code, ended.out) == (0, "")
-    assert ended.err == "the run in whole is finished; try: clearhead generate whole\n"
+    assert ended.err == (
+        "the run in whole is finished, and a repeated command does not extend it: give another --minutes or --steps, "
+        "or try: clearhead generate whole\n"
+    )
     assert read_files(place / "whole") == whole
 
 
