@@ -29,11 +29,11 @@ def test_lectures_are_listed(clearhead):
         "000  From static",
         "  000.10  The residual stream",
         "  001.4  Keys and a query",
-        "  002.10",
+        "  002.11  The loss of one token",
     ):
         assert shown in listed
     outline = json.loads(clearhead("lecture", "--json").out)
-    assert [len(each["stops"]) for each in outline] == [10, 9, 10]
+    assert [len(each["stops"]) for each in outline] == [10, 9, 11]
 
 
 def test_piped_lecture_prints_everything_without_asking(clearhead):

@@ -162,3 +162,25 @@ def test_heads_relate_kinds_of_words():
     for part, pair in zip(result.parts, kinds, strict=True):
         assert values(part) == pytest.approx(relate(pair))
     assert result.findings["4 fox attends to"] == "2 quick 0.500, 3 brown 0.500"
+
+
+def test_loss_of_one_token_falls_along_its_gradient():
+    result = compute(11)
+    z, eta, dog = np.array([0.0, 1, 0, 0]), 1, 0
+    losses, first = [], None
+    for _ in range(11):
+        p = softmax(z)
+        losses.append(-np.log(p[dog]))
+        y = np.eye(4)[dog]
+        # The gradient by central differences, without the formula p - y.
+        d = 1e-6
+        slope = [
+            (-np.log(softmax(z + d * e)[dog]) + np.log(softmax(z - d * e)[dog])) / (2 * d) for e in np.eye(4)
+        ]
+        moved = z - eta * np.array(slope)
+        first = np.stack([z, p, y, slope, moved, softmax(moved)], axis=1) if first is None else first
+        z = moved
+    assert values(result.parts[0]) == pytest.approx(first, abs=1e-8)
+    assert result.parts[1].lines["loss"] == pytest.approx(losses, abs=1e-7)
+    assert result.findings["loss"] == pytest.approx(np.log(3 + np.e))
+    assert losses == sorted(losses, reverse=True)

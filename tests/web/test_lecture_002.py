@@ -322,6 +322,29 @@ def test_head_is_a_relationship(visitor):
     visitor.page.get_by_text("No kind of word looks for anything.").wait_for()
 
 
+def test_loss_of_one_token(visitor):
+    go(visitor, "002.11")
+
+    def shown():
+        rows = [parse(cells) for cells in table(visitor, "Vocabulary of four words")]
+        return np.array([row[-5:] for row in rows])
+
+    def expected(z, target, rate):
+        p, y = softmax(z), np.eye(4)[target]
+        moved = z - rate * (p - y)
+        return moved, np.stack([p, y, p - y, moved, softmax(moved)], axis=1)
+
+    z, rows = expected(np.array([0.0, 1, 0, 0]), 0, 1)
+    visitor.expect(shown, pytest.approx(rows, abs=6e-4))
+    assert "1.7437" in figure(visitor)
+    visitor.button("Take the step").click()
+    z, rows = expected(z, 0, 1)
+    visitor.expect(shown, pytest.approx(rows, abs=6e-4))
+    visitor.button("day").click()
+    fill(visitor, Learning_rate_η=2.5)
+    visitor.expect(shown, pytest.approx(expected(rows[:, 3] + rows[:, 2], 2, 2.5)[1], abs=2e-3))
+
+
 def test_stops_5_to_8_are_one_example(visitor):
     go(visitor, "002.5")
     page = visitor.page

@@ -264,6 +264,13 @@ def test_relationships(compare):
         sees(visitor, "P", part.values, 2)
 
 
+def test_loss_of_one_token(compare):
+    visitor, result = compare("002.11")
+    wanted = values(result, "one step")[:, 1:]
+    rows = table(visitor, "Vocabulary of four words")
+    assert np.array([parse(row)[-5:] for row in rows]) == pytest.approx(wanted, abs=6e-4)
+
+
 def test_feature_vectors(compare):
     visitor, result = compare("002.5")
     wanted = values(result, "feature vectors, 8 × 32")

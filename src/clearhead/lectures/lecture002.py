@@ -122,5 +122,18 @@ LECTURE = Lecture(
             "(In Python, `ch.heads(model)` measures how well the heads of a trained model play such roles.)",
             numbers.weight_on_old,
         ),
+        LectureStop(
+            "002.11",
+            "Beside the lecture: why training works. After “The quick brown fox jumps over the lazy”, the model has a "
+            "logit z for each word of a vocabulary of four. The softmax turns logits into probabilities p, and the "
+            "loss is the cross-entropy: -ln p of the word that comes next in the text, “dog”. Its gradient with "
+            "respect to the logits is p - y, where y is 1 for “dog” and 0 for the rest. A step of gradient descent "
+            "subtracts it, times the learning rate.",
+            numbers.one_token_loss,
+            "Only the right word has a negative gradient, so only its logit rises; the more probability a wrong word "
+            "has, the further it falls. In one step, p of “dog” rises from {p of dog:.5f} to {p after one step:.5f}, "
+            "and the loss falls from {loss:.3f} to {loss after one step:.3f}.",
+            numbers.gradient_of_right_word,
+        ),
     ),
 )

@@ -362,3 +362,44 @@ def weight_on_old() -> float:
     """The weight of a noun on one of the three adjectives in “a tired old gray duck”."""
     kinds = ["determiner", "adjective", "adjective", "adjective", "noun"]
     return relate(query_matrix("noun", "adjective"), kinds)[4, 2].item()
+
+
+def one_token_loss() -> StopNumbers:
+    """The cross-entropy of one next word, its gradient with respect to the logits, and steps against the gradient."""
+    inputs = inputs_of("002.11")
+    logits = torch.tensor(inputs["logits"], dtype=torch.float64)
+    rows, losses = [], []
+    for _ in range(inputs["steps"] + 1):
+        loss, p, gradient = next_word_loss(logits, inputs["target"])
+        losses.append(loss)
+        rows.append((logits, p, gradient))
+        logits = logits - inputs["rate"] * gradient
+    y = [float(i == inputs["target"]) for i in range(len(logits))]
+    (before, p, gradient), (after, p_after, _) = rows[:2]
+    columns = ["z", "p", "y", "p - y", "z after one step", "p after one step"]
+    values = torch.stack([before, p, torch.tensor(y), gradient, after, p_after], dim=1)
+    right = inputs["words"][inputs["target"]]
+    parts: list[ResultPart] = [
+        table("one step", inputs["words"], columns, values),
+        Lines("loss by step", "steps", "loss", [float(i) for i in range(len(losses))], {"loss": losses}),
+    ]
+    findings: Findings = {
+        f"p of {right}": p[inputs["target"]].item(),
+        "loss": losses[0],
+        "p after one step": p_after[inputs["target"]].item(),
+        "loss after one step": losses[1],
+    }
+    return findings, parts
+
+
+def next_word_loss(logits: Tensor, target: int) -> tuple[float, Tensor, Tensor]:
+    """-ln p of the next word, the probabilities p, and the gradient of the loss with respect to the logits."""
+    p = softmax(logits)
+    y = torch.zeros_like(p)
+    y[target] = 1
+    return -p[target].log().item(), p, p - y
+
+
+def gradient_of_right_word() -> float:
+    """p - y of the right word if p = 1/4: four words with equal logits."""
+    return next_word_loss(torch.zeros(4, dtype=torch.float64), 0)[2][0].item()

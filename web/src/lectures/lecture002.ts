@@ -2,6 +2,7 @@
 
 import INPUTS from "../../../src/clearhead/lectures/inputs.json";
 import { bareWords } from "../model/countedNgram";
+import { nextWordLoss } from "../model/crossEntropy";
 import {
   type EightWords,
   embedWords,
@@ -165,6 +166,20 @@ export const RELATIONSHIP: Stop<{ W_Q: Rows }> = {
   link: { target: () => ({ view: "heads" }) },
 };
 
+export interface LossInputs {
+  logits: number[];
+  target: number;
+  rate: number;
+}
+
+const { logits, target, rate } = INPUTS["002.11"];
+
+export const ONE_TOKEN_LOSS: Stop<LossInputs> = {
+  id: "002.11",
+  inputs: { logits, target, rate },
+  question: number(nextWordLoss([0, 0, 0, 0], 0).gradient[0]!),
+};
+
 export const lecture002: Lecture = {
   id: "002",
   stops: [
@@ -178,5 +193,6 @@ export const lecture002: Lecture = {
     VALUES,
     LOOPS,
     RELATIONSHIP,
+    ONE_TOKEN_LOSS,
   ],
 };

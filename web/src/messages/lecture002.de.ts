@@ -127,10 +127,35 @@ export const STOPS_002: Record<string, StopText> = {
     notes:
       "Ein trainiertes Modell hat viele Köpfe, und niemand entwirft sie; manche stellen eine Beziehung dar, die sich benennen lässt, etwa zum vorigen Wort. Öffne Alle Köpfe, um sie zu suchen. Frage, warum „lazy“ sein Nomen nicht findet: „dog“ käme erst später, und das verbietet die Maske.",
   },
+  "002.11": {
+    title: "Der Verlust eines Tokens",
+    idea: "Neben der Vorlesung: warum Training funktioniert. Nach „The quick brown fox jumps over the lazy“ hat das Modell für jedes Wort ein Logit $z$. Der Softmax macht daraus Wahrscheinlichkeiten $p$, und der Verlust ist die Kreuzentropie, $-\\ln p$ des Wortes, das im Text als Nächstes kommt. Sein Gradient ist $p - y$ mit $y = 1$ für dieses Wort und 0 für die übrigen; der Gradientenabstieg zieht ihn ab, mal der Lernrate $\\eta$.",
+    notice:
+      "Nur das richtige Wort hat einen negativen Gradienten, also steigt nur sein Logit; je mehr Wahrscheinlichkeit ein falsches Wort hat, desto weiter fällt es. Drücke immer wieder „Schritt ausführen“: Je besser die Vorhersage, desto kleiner der Schritt.",
+    question:
+      "Ein Modell gibt dem richtigen nächsten Wort die Wahrscheinlichkeit $1/4$. Wie groß ist der Gradient des Verlusts nach dem Logit dieses Wortes?",
+    hint: "Der Gradient ist $p - y$, und für das richtige Wort ist $y = 1$.",
+    solution: "$p - y = 1/4 - 1 =$ {answer}: Ein Schritt gegen den Gradienten hebt dieses Logit.",
+    notes:
+      "Rechne die erste Zeile von Hand: $e^0 / (3 e^0 + e^1) = 0{,}175$, der Softmax aus Vorlesung 001, und $-\\ln 0{,}175 = 1{,}74$. Frage, wohin der Gradient von hier aus geht: mit der Kettenregel zurück durch den Stapel zu jedem Gewicht. Ein Modell, das nur mit einem Text trainiert würde, gäbe „dog“ bald die ganze Wahrscheinlichkeit, auch nach anderen Wörtern; ein Batch aus vielen Texten verhindert das.",
+  },
 };
 
 export const FIGURES_002: typeof EnglishFigures = {
   sentences: "Trainingssätze",
+  vocabulary: "Vokabular aus vier Wörtern",
+  nextIs: "Im Text folgt",
+  logit: "Logit",
+  logitOf: (word) => `Logit von ${word}`,
+  target: "Ziel",
+  gradient: "Gradient",
+  afterStep: "nach dem Schritt",
+  rate: "Lernrate η",
+  takeStep: "Schritt ausführen",
+  loss: "Verlust, $-\\ln p$",
+  lossAfter: "Verlust nach dem Schritt",
+  lossBySteps: "Verlust nach Schritten",
+  stepsTaken: "Schritte",
   seed: "Startwert",
   trainAll: (count) => `${count} Modelle trainieren`,
   heldOut: "Verlust auf neuen Sätzen",

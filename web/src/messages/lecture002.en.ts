@@ -74,10 +74,30 @@ export const STOPS_002: Record<string, StopProse> = {
     notes:
       "A trained model has many heads, and nobody designs them; some do represent a relationship that can be named, such as the previous word. Open All heads to search for them. Ask why “lazy” cannot find its noun: “dog” would come later, and the mask forbids it.",
   },
+  "002.11": {
+    idea: "Beside the lecture: why training works. After “The quick brown fox jumps over the lazy”, the model has a logit $z$ for each word. The softmax makes probabilities $p$ of them, and the loss is the cross-entropy, $-\\ln p$ of the word that comes next in the text. Its gradient is $p - y$, with $y = 1$ for that word and 0 for the rest; gradient descent subtracts it, times the learning rate $\\eta$.",
+    notice:
+      "Only the right word has a negative gradient, so only its logit rises; the more probability a wrong word has, the further it falls. Press “Take the step” again and again: the better the prediction, the smaller the step.",
+    notes:
+      "Do the first row by hand: $e^0 / (3 e^0 + e^1) = 0.175$, the softmax of lecture 001, and $-\\ln 0.175 = 1.74$. Ask where the gradient goes from here: back through the stack to every weight, by the chain rule. A model trained on one text alone would soon give “dog” all of the probability, even after other words; a batch of many texts keeps it in check.",
+  },
 };
 
 export const FIGURES_002 = {
   sentences: "Training sentences",
+  vocabulary: "Vocabulary of four words",
+  nextIs: "Next in the text",
+  logit: "logit",
+  logitOf: (word: string) => `logit of ${word}`,
+  target: "target",
+  gradient: "gradient",
+  afterStep: "after the step",
+  rate: "Learning rate η",
+  takeStep: "Take the step",
+  loss: "loss, $-\\ln p$",
+  lossAfter: "loss after the step",
+  lossBySteps: "Loss by step",
+  stepsTaken: "steps",
   seed: "Seed",
   trainAll: (count: number) => `Train ${count} models`,
   heldOut: "loss on new sentences",

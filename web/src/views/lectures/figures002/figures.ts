@@ -5,6 +5,7 @@ import FeatureVectors from "./FeatureVectors.svelte";
 import LoopsAndMatrices from "./LoopsAndMatrices.svelte";
 import MainTask from "./MainTask.svelte";
 import MaskAndSoftmax from "./MaskAndSoftmax.svelte";
+import OneTokenLoss from "./OneTokenLoss.svelte";
 import QueriesAndKeys from "./QueriesAndKeys.svelte";
 import Relationship from "./Relationship.svelte";
 import SkipGram from "./SkipGram.svelte";
@@ -23,4 +24,5 @@ export const FIGURES_002: Record<string, LectureFigure> = {
   "002.8": Values,
   "002.9": LoopsAndMatrices,
   "002.10": Relationship,
+  "002.11": OneTokenLoss,
 };
