@@ -13,6 +13,8 @@ from clearhead.classroom.grading import grade_course
 from clearhead.classroom.notebook import student_notebook, teacher_notebook
 from clearhead.classroom.sandbox import landlock_version
 
+pytestmark = pytest.mark.slow
+
 NAMES = [exercise.name for exercise in EXERCISES]
 COURSE = Course(5)  # one set of data, which is drawn once
 CHEAT_NAMES = ["import", "read", "equal", "forge", "patch"]
@@ -153,7 +155,6 @@ def test_cheats_get_no_points(cheat, graded):
     assert sum(points.values()) == 36 - 2 - 4
 
 
-@pytest.mark.slow
 def test_hanging_exercises_do_not_take_the_others_down(solution, tmp_path):
     hanging = replace(
         solution, layer_norm="def layer_norm(*_):\n    while True: pass", boosted_keys="while True: pass"

@@ -22,6 +22,7 @@ def made(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_a_class_is_made_and_graded(clearhead):
     Path("students.txt").write_text("anna\nben\n")
     result = clearhead("class", "new", "k", "--seed", 11, "--students", "students.txt")
@@ -40,6 +41,7 @@ def test_a_class_is_made_and_graded(clearhead):
     assert json.loads(Path("k/grades.json").read_text())["students"][0]["points"] == 36
 
 
+@pytest.mark.slow
 def test_reasons_are_shown_for_a_single_submission(clearhead, made, tmp_path):
     folder = shutil.copytree(made, tmp_path / "k")
     (folder / "class.json").write_text(json.dumps({"format": 1, "seed": 11, "students": []}))

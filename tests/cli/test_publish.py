@@ -26,6 +26,7 @@ def test_published_folder_matches_the_json_report(clearhead, model_folder, tmp_p
     assert not (tmp_path / "site" / "text-1.bin").exists()
 
 
+@pytest.mark.slow
 def test_built_in_model_is_the_default(clearhead, tmp_path):
     assert clearhead("publish", "site", *QUICK).code == 0
     listing = json.loads((tmp_path / "site" / "publication.json").read_text())

@@ -96,7 +96,7 @@ def test_schedule_is_warmed_up_and_decayed_again(lines, tmp_path):
     assert second[-1] < max(second) / 20
 
 
-@pytest.mark.parametrize("optimizer", ["muon", "adamw"])
+@pytest.mark.parametrize("optimizer", ["muon", pytest.param("adamw", marks=pytest.mark.slow)])
 def test_interrupted_extension_is_exact(optimizer, lines, tmp_path):
     texts = one_text(lines)
     for name, stops in (("whole", [None]), ("broken", [11, 16, 17, None])):

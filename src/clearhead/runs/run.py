@@ -50,6 +50,7 @@ FIRST_REPLAN, REPLAN = 0.02, 0.2
 LEAST_RISE = 0.02  # increase in the validation loss, in nats, worth a warning
 MOST_SKIPPED = 3  # consecutive non-finite steps before the run returns to an earlier state
 MOST_RETREATS = 3
+VALIDATED_AT_ONCE = 1024  # tokens; more if a training batch has more
 SPARED = 4  # a copy of all training tensors stays on the device if this many times its size is free
 
 
@@ -304,9 +305,10 @@ class Run:
         """The loss over the validation text."""
         began = time.perf_counter()
         before = int(self.tokens[len(self.tokens) - 1 :][0]) if self.before is None else self.before
-        windows = windows_for_evaluation(
-            self.validation, self.plan.context, self.plan.recipe.batch_size, before, self.blanks
-        )
+        rows = self.plan.recipe.batch_size  # with which a timed run was planned
+        if not self.request.minutes:
+            rows = max(rows, VALIDATED_AT_ONCE // self.plan.context)
+        windows = windows_for_evaluation(self.validation, self.plan.context, rows, before, self.blanks)
         loss = evaluate(self.model.network, windows, self.plan.recipe.bfloat16, self.group)
         self.losses.append(loss)
         self.validated_at = self.trainer.step
