@@ -51,6 +51,7 @@ SITES = ["logits", "block.0.input", "block.0.head.1.masked", "block.0.normed.sca
 SLICE = {"rows": [None, [0, 1]], "columns": [None, [0, 1]]}
 BLOCKS = {"blocks": [None, [0, 1]]}
 TOKEN = {"token": [97, 98], "position": [-1, 0]}
+LESSON_TEXTS = ["a cat", [97, 98, 99]]
 THERE = {
     "EditRequest": {
         "site": SITES[:3],
@@ -72,6 +73,17 @@ THERE = {
     "SensesRequest": {"word": ["a"], "sentences": [["a b a", "c"]]},
     "NeighborsRequest": {"position": [-1], "stage": ["embedding", "final"], "along": [None], "count": [3]},
     "LabRequest": {"name": ["attention"], "model": [None], "settings": [{}, {"boost": 10}]},
+    "LessonRequest": {"text": LESSON_TEXTS},
+    "GradientRequest": {"text": LESSON_TEXTS, "name": [*SITES, "embedding.W"], **SLICE},
+    "LogitErrorsRequest": {"text": LESSON_TEXTS, "position": [-1, 0]},
+    "ChainRequest": {
+        "text": LESSON_TEXTS,
+        "name": [*SITES, "embedding.W"],
+        "row": [0, 1],
+        "column": [None, 1],
+    },
+    "UpdateRequest": {"text": LESSON_TEXTS, "name": ["final.gain"], "row": [0, 1], "column": [None]},
+    "StepRequest": {"text": LESSON_TEXTS, "other": [None, "a hat"], "count": [1, 3]},
     "WeightRequest": {"name": ["embedding.W", "block.0.head.0.QK"], **SLICE},
 }
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from clearhead.errors import guess
 from clearhead.inspect.gradients import SiteGradients
-from clearhead.inspect.sites import Site, SiteError, all_sites, parse_site
+from clearhead.inspect.sites import Site, SiteError, all_sites, parse_site, site_shape
 from clearhead.inspect.weights import view_weight, weight, weight_names
 from clearhead.lessons.recorder import has_adapters, mirror
 from clearhead.lessons.uses import Uses
@@ -58,6 +58,12 @@ class Gradients(Mapping[str, Tensor]):
     def value(self, name: str) -> Tensor:
         """The value of a site in the forward pass of the step."""
         return self._shaped(self.site_value(self._parse(name)))
+
+    def shape(self, name: str) -> list[int]:
+        """The shape of the gradient with respect to a site of one text, or to a weight."""
+        if name in self._names:
+            return list(weight(self.network, name).shape)
+        return site_shape(str(self._parse(name)), self.config, self.ids.shape[1])
 
     def by_site(self, site: Site) -> Tensor:
         """The gradient with respect to a site of the whole batch: B T …."""

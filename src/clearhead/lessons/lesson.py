@@ -16,14 +16,16 @@ from torch import Tensor
 
 from clearhead.errors import UserError
 from clearhead.inspect.indexing import check_index
-from clearhead.inspect.sites import Site
-from clearhead.inspect.weights import weight
+from clearhead.inspect.sites import Site, parse_site
+from clearhead.inspect.weights import weight, weight_names
 from clearhead.language_model import LanguageModel
+from clearhead.lessons.chain_rule import Chain, ChainRule
 from clearhead.lessons.gradients import Gradients
 from clearhead.lessons.recorder import Recorder, without_adapters
 from clearhead.lessons.target_parts import target_parts
 from clearhead.lessons.token_parts import TokenParts
 from clearhead.lessons.update import Update, explain_update
+from clearhead.lessons.weight_rule import weight_rule
 from clearhead.model.transformer import Transformer
 from clearhead.summary_table import plural
 from clearhead.text.tokenizer import Tokenizer
@@ -109,6 +111,21 @@ class Lesson:
         """The value of a site in this step's forward pass, with its dropout."""
         return self.gradient.value(site)
 
+    def chain(self, name: str, row: int, column: int | None = None, text: int = 0) -> Chain:
+        """The gradient of one number of a site or a weight by the chain rule; a vector has no column.
+
+        It is a sum over the numbers that are computed from this one. For a weight, these are numbers of one text.
+        """
+        if any(part.forward.dropout for part in self.gradient.parts):
+            raise UserError("with dropout, the chain rule is not available: expected a step without dropout")
+        index = _check_place(name, self.gradient.shape(name), row, column)
+        rule = ChainRule(self.gradient, check_index(text, len(self.ids), "text"))
+        if name not in weight_names(self.network.config):
+            return rule.explain(parse_site(name, self.network.config), index)
+        found = weight_rule(rule, name, index)
+        value, gradient = weight(self.network, name)[index].item(), self.gradient[name][index].item()
+        return Chain(name, index, value, gradient, found.kind, rule.terms(found))
+
     def update(self, name: str) -> Update:
         """What the step does to a weight, term by term: gradient, clipping, momentum, …, weight decay."""
         weight(self.network, name)  # raises an error for an unknown name
@@ -122,19 +139,11 @@ class Lesson:
         """
         if by not in ("position", "target"):
             raise UserError(f"by = {by!r}: expected position or target")
-        shape = weight(self.network, name).shape
-        if (column is None) != (len(shape) == 1):
-            expected = "a row and a column" if column is None else "one index"
-            raise UserError(f"{name} is {'×'.join(map(str, shape))}: expected {expected}")
-        row = check_index(row, shape[0], "row")
-        if column is not None:
-            column = check_index(column, shape[1], "column")
+        index = _check_place(name, list(weight(self.network, name).shape), row, column)
         if by == "target":
-            values = self._target_parts(name, (row,) if column is None else (row, column))
-        elif column is None:
-            values = self.gradient.weight_parts(name, None, row)
+            values = self._target_parts(name, index)
         else:
-            values = self.gradient.weight_parts(name, row, column)
+            values = self.gradient.weight_parts(name, None if len(index) == 1 else index[0], index[-1])
         return TokenParts(name, values, self.texts, self.target_texts)
 
     def _target_parts(self, name: str, at: tuple[int, ...]) -> Tensor:
@@ -180,6 +189,15 @@ class Lesson:
             trainer.training_step.update()
         trainer.step += 1
         return trainer
+
+
+def _check_place(name: str, shape: list[int], row: int, column: int | None) -> tuple[int, ...]:
+    """The index of one number of a matrix, or of a vector, which has no columns."""
+    if (column is None) != (len(shape) == 1):
+        expected = "a row and a column" if column is None else "one index"
+        raise UserError(f"{name} is {'×'.join(map(str, shape))}: expected {expected}")
+    first = check_index(row, shape[0], "row")
+    return (first,) if column is None else (first, check_index(column, shape[1], "column"))
 
 
 def fork(trainer: Trainer) -> Trainer:

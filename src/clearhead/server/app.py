@@ -20,6 +20,7 @@ from clearhead.server import (
     head_scores,
     inspection,
     labs,
+    lessons,
     models,
     openings,
     page,
@@ -60,6 +61,7 @@ def make_api(
     app.include_router(analysis.make_router(trace_cache))
     app.include_router(embeddings.make_router(trace_cache))
     app.include_router(head_scores.make_router(registry))
+    app.include_router(lessons.make_router(trace_cache))
     app.include_router(openings.make_router(trace_cache))
     app.include_router(labs.make_router(registry))
     puller = ModelPuller(None if library is None else library.home, log)

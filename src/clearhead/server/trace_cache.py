@@ -26,6 +26,7 @@ from clearhead.inspect.trace import Trace
 from clearhead.language_model import LanguageModel
 from clearhead.server.disconnect import in_thread, raise_if_cancelled, until_disconnect
 from clearhead.server.errors import APIError
+from clearhead.server.lesson_cache import LessonCache
 from clearhead.server.model_registry import ModelRegistry
 
 MAX_TRACES = 4
@@ -42,6 +43,7 @@ class TraceCache:
     def __init__(self, registry: ModelRegistry) -> None:
         self.registry = registry
         self.traces: OrderedDict[Key, Trace] = OrderedDict()
+        self.lessons = LessonCache()
         self._lock = asyncio.Lock()
         self._waiting = 0
 
@@ -61,8 +63,9 @@ class TraceCache:
             self._waiting -= 1
 
     async def discard(self, name: str) -> None:
-        """Drop the traces of a model: they keep its weights in memory."""
+        """Drop the traces and lessons of a model: they keep its weights in memory."""
         async with self._lock:
+            self.lessons.discard(name)
             for key in [key for key in self.traces if key[0] == name]:
                 del self.traces[key]
 
@@ -91,7 +94,7 @@ class TraceCache:
                 edits += Edits.parse({edit.site: _parse_edit(edit, model, sources)}, network.config)
             return unedited(ids).with_edits(edits, watch)
 
-        ids = _encode(model, body.text)
+        ids = encode(model, body.text)
         with torch.no_grad():
             if not body.edits:
                 return unedited(ids)
@@ -137,7 +140,8 @@ def choose_blocks(blocks: tuple[int, int] | None, trace: Trace) -> range:
     return range(start, stop)
 
 
-def _encode(model: LanguageModel, text: str | list[int]) -> list[int]:
+def encode(model: LanguageModel, text: str | list[int]) -> list[int]:
+    """The token ids of a text, which must fit into the context."""
     tokenizer = model.tokenizer
     ids = tokenizer.start_ids + tokenizer.encode(text) if isinstance(text, str) else text
     limit = min(model.config.n_context, MAX_TOKENS)
@@ -151,7 +155,7 @@ def _encode(model: LanguageModel, text: str | list[int]) -> list[int]:
 
 def _patch_sources(body: inspection.TextRequest, model: LanguageModel) -> dict[str, list[int]]:
     """Return the distinct texts that edits patch from, with their token ids."""
-    texts = {edit.text: _encode(model, edit.text) for edit in body.edits if edit.text is not None}
+    texts = {edit.text: encode(model, edit.text) for edit in body.edits if edit.text is not None}
     count, length = len(texts), sum(map(len, texts.values()))
     if count > inspection.MAX_TEXTS:
         message = f"the edits patch from {count} texts; the limit is {inspection.MAX_TEXTS}"

@@ -406,6 +406,126 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/lesson": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Lesson
+         * @description Compute one training step on a text, and return its losses and the size of the gradient at each stage.
+         */
+        post: operations["lesson_api_lesson_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/lesson/gradient": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Gradient
+         * @description Return the gradient with respect to a site or a weight, or a slice of it, as raw float32 or as JSON.
+         */
+        post: operations["gradient_api_lesson_gradient_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/lesson/errors": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Errors
+         * @description Return p - y at the logits of one position.
+         */
+        post: operations["errors_api_lesson_errors_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/lesson/chain": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Chain
+         * @description Return the gradient of one number by the chain rule.
+         */
+        post: operations["chain_api_lesson_chain_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/lesson/update": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Update
+         * @description Return what the step does to one number of a weight, and which tokens contribute most to its gradient.
+         */
+        post: operations["update_api_lesson_update_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/lesson/step": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Step
+         * @description Take the step on a copy of the model, and return what changes.
+         */
+        post: operations["step_api_lesson_step_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/examples": {
         parameters: {
             query?: never;
@@ -825,6 +945,123 @@ export interface components {
             parts: components["schemas"]["Part"][];
             /** Heads */
             heads: components["schemas"]["HeadTokens"][];
+        };
+        /**
+         * ChainRequest
+         * @description One number whose gradient is explained by the chain rule.
+         */
+        ChainRequest: {
+            /**
+             * Model
+             * @description A model listed by /v1/models.
+             */
+            model: string;
+            /**
+             * Text
+             * @description A text, or token ids.
+             * @example The duck crossed the road
+             */
+            text: string | number[];
+            /**
+             * Name
+             * @description A site listed by /api/trace, or a weight.
+             * @example block.0.head.0.W_Q
+             */
+            name: string;
+            /** Row */
+            row: number;
+            /** Column */
+            column?: number | null;
+            /**
+             * Count
+             * @description How many of the largest terms to return.
+             * @default 10
+             */
+            count?: number;
+        };
+        /**
+         * ChainResponse
+         * @description The gradient of one number as a sum of terms.
+         */
+        ChainResponse: {
+            /** Name */
+            name: string;
+            /** Row */
+            row: number;
+            /** Column */
+            column: number | null;
+            /** Value */
+            value: number | null;
+            /** Gradient */
+            gradient: number | null;
+            /**
+             * Kind
+             * @description The operation that uses the number next.
+             */
+            kind: string;
+            /**
+             * Terms
+             * @description The largest first.
+             */
+            terms: components["schemas"]["ChainTerm"][];
+            /**
+             * N Others
+             * @description How many terms are not listed.
+             */
+            n_others: number;
+            /**
+             * Others
+             * @description Their sum.
+             */
+            others: number | null;
+            /**
+             * Probability
+             * @description For a logit or a probability: the token's probability.
+             */
+            probability: number | null;
+            /**
+             * Is Target
+             * @description For a logit or a probability: whether the token is the target.
+             */
+            is_target: boolean;
+        };
+        /**
+         * ChainTerm
+         * @description A number that is computed from the explained one: its gradient times its derivative.
+         */
+        ChainTerm: {
+            /** Name */
+            name: string;
+            /** Row */
+            row: number;
+            /** Column */
+            column: number | null;
+            /** Gradient */
+            gradient: number | null;
+            /** Derivative */
+            derivative: number | null;
+            /**
+             * Value
+             * @description The product.
+             */
+            value: number | null;
+            /** @description The number that the derivative is equal to, if it is one. */
+            factor: components["schemas"]["NumberPlace"] | null;
+        };
+        /** ChangedWeight */
+        ChangedWeight: {
+            /** Name */
+            name: string;
+            /**
+             * Change
+             * @description The norm of the change.
+             */
+            change: number | null;
+            /**
+             * Relative
+             * @description The same, divided by the norm of the weight before the step.
+             */
+            relative: number | null;
         };
         /** ChatChoice */
         ChatChoice: {
@@ -1542,6 +1779,45 @@ export interface components {
             senses: components["schemas"]["WordSentences"] | null;
         };
         /**
+         * GradientRequest
+         * @description The gradient of the loss with respect to a site or a weight.
+         */
+        GradientRequest: {
+            /**
+             * Rows
+             * @example [
+             *       0,
+             *       5
+             *     ]
+             */
+            rows?: [
+                number,
+                number
+            ] | null;
+            /** Columns */
+            columns?: [
+                number,
+                number
+            ] | null;
+            /**
+             * Model
+             * @description A model listed by /v1/models.
+             */
+            model: string;
+            /**
+             * Text
+             * @description A text, or token ids.
+             * @example The duck crossed the road
+             */
+            text: string | number[];
+            /**
+             * Name
+             * @description A site listed by /api/trace, or a weight.
+             * @example block.0.head.0.W_Q
+             */
+            name: string;
+        };
+        /**
          * HeadTokens
          * @description The contribution of each position through a head.
          */
@@ -1823,6 +2099,163 @@ export interface components {
             chosen: number | null;
         };
         /**
+         * LessonRequest
+         * @description A text to compute one training step on; the model does not change.
+         */
+        LessonRequest: {
+            /**
+             * Model
+             * @description A model listed by /v1/models.
+             */
+            model: string;
+            /**
+             * Text
+             * @description A text, or token ids.
+             * @example The duck crossed the road
+             */
+            text: string | number[];
+        };
+        /**
+         * LessonResponse
+         * @description The losses of a text, and the size of the gradient at each stage of the model.
+         */
+        LessonResponse: {
+            /** Ids */
+            ids: number[];
+            /** Tokens */
+            tokens: string[];
+            /**
+             * Targets
+             * @description One per position; null where there is none.
+             */
+            targets: (components["schemas"]["LessonTarget"] | null)[];
+            /** N Targets */
+            n_targets: number;
+            /**
+             * Loss
+             * @description The mean over the targets.
+             */
+            loss: number | null;
+            /**
+             * Gradient Norm
+             * @description Of all weights together, before clipping.
+             */
+            gradient_norm: number | null;
+            /**
+             * Clip
+             * @description The largest gradient norm that is not clipped.
+             */
+            clip: number;
+            /** Optimizer */
+            optimizer: string;
+            /**
+             * Learning Rate
+             * @description That of the matrices.
+             */
+            learning_rate: number;
+            /**
+             * Stages
+             * @description Sites of the residual stream, in the order of the forward pass.
+             */
+            stages: string[];
+            /**
+             * Norms
+             * @description Tokens × stages: the norm of the gradient with respect to each token's vector.
+             */
+            norms: (number | null)[][];
+        };
+        /**
+         * LessonTarget
+         * @description The token that a position is to predict.
+         */
+        LessonTarget: {
+            /** Id */
+            id: number;
+            /** Text */
+            text: string;
+            /** Probability */
+            probability: number | null;
+            /**
+             * Loss
+             * @description -ln of the probability.
+             */
+            loss: number | null;
+        };
+        /** LogitError */
+        LogitError: {
+            /** Id */
+            id: number;
+            /** Text */
+            text: string;
+            /** Probability */
+            probability: number | null;
+            /** Is Target */
+            is_target: boolean;
+            /**
+             * Error
+             * @description The probability, minus 1 if the token is the target.
+             */
+            error: number | null;
+            /**
+             * Gradient
+             * @description The error, divided by the number of targets.
+             */
+            gradient: number | null;
+        };
+        /**
+         * LogitErrorsRequest
+         * @description The logits of one position with the largest errors.
+         */
+        LogitErrorsRequest: {
+            /**
+             * Model
+             * @description A model listed by /v1/models.
+             */
+            model: string;
+            /**
+             * Text
+             * @description A text, or token ids.
+             * @example The duck crossed the road
+             */
+            text: string | number[];
+            /**
+             * Position
+             * @description Counted from 0, or from the end if negative.
+             * @default -1
+             */
+            position?: number;
+            /**
+             * Count
+             * @default 10
+             */
+            count?: number;
+        };
+        /** LogitErrorsResponse */
+        LogitErrorsResponse: {
+            /**
+             * Errors
+             * @description The largest first; empty if the position has no target.
+             */
+            errors: components["schemas"]["LogitError"][];
+            /**
+             * N Others
+             * @description How many tokens are not listed.
+             */
+            n_others: number;
+            /**
+             * Others
+             * @description The sum of their errors.
+             */
+            others: number | null;
+        };
+        /** LossChange */
+        LossChange: {
+            /** Before */
+            before: number | null;
+            /** After */
+            after: number | null;
+        };
+        /**
          * Matrix
          * @description A matrix as JSON; numbers that are not finite are null.
          */
@@ -1933,6 +2366,21 @@ export interface components {
             /** Data */
             data: components["schemas"]["Model"][];
         };
+        /** MovedProbability */
+        MovedProbability: {
+            /** Position */
+            position: number;
+            /** Id */
+            id: number;
+            /** Text */
+            text: string;
+            /** Is Target */
+            is_target: boolean;
+            /** Before */
+            before: number | null;
+            /** After */
+            after: number | null;
+        };
         /** Neighbor */
         Neighbor: {
             /** Id */
@@ -1999,6 +2447,18 @@ export interface components {
             logit: number | null;
             /** Probability */
             probability: number | null;
+        };
+        /**
+         * NumberPlace
+         * @description One number of a site or weight; a vector has no column.
+         */
+        NumberPlace: {
+            /** Name */
+            name: string;
+            /** Row */
+            row: number;
+            /** Column */
+            column: number | null;
         };
         /** Occurrence */
         Occurrence: {
@@ -2618,6 +3078,56 @@ export interface components {
             /** Weight */
             weight?: string | null;
         };
+        /**
+         * StepRequest
+         * @description The step is taken on a copy of the model.
+         */
+        StepRequest: {
+            /**
+             * Model
+             * @description A model listed by /v1/models.
+             */
+            model: string;
+            /**
+             * Text
+             * @description A text, or token ids.
+             * @example The duck crossed the road
+             */
+            text: string | number[];
+            /**
+             * Other
+             * @description Another text, whose loss is compared as well.
+             */
+            other?: string | null;
+            /**
+             * Count
+             * @default 8
+             */
+            count?: number;
+        };
+        /**
+         * StepResponse
+         * @description What the step changes.
+         */
+        StepResponse: {
+            loss: components["schemas"]["LossChange"];
+            /**
+             * Losses
+             * @description After the step, one per position.
+             */
+            losses: (number | null)[];
+            other: components["schemas"]["LossChange"] | null;
+            /**
+             * Weights
+             * @description The largest relative change first.
+             */
+            weights: components["schemas"]["ChangedWeight"][];
+            /**
+             * Probabilities
+             * @description The largest change first.
+             */
+            probabilities: components["schemas"]["MovedProbability"][];
+        };
         /** StreamOptions */
         StreamOptions: {
             /**
@@ -2669,6 +3179,16 @@ export interface components {
             bytes: number[] | null;
             /** Top Logprobs */
             top_logprobs: components["schemas"]["Alternative"][];
+        };
+        /**
+         * TokenPart
+         * @description What a token adds to the gradient.
+         */
+        TokenPart: {
+            /** Position */
+            position: number;
+            /** Value */
+            value: number | null;
         };
         /**
          * TokenTextsRequest
@@ -2764,6 +3284,77 @@ export interface components {
             next: components["schemas"]["NextToken"][];
             /** Sites */
             sites: components["schemas"]["SiteShape"][];
+        };
+        /**
+         * UpdateRequest
+         * @description One number of a weight.
+         */
+        UpdateRequest: {
+            /**
+             * Model
+             * @description A model listed by /v1/models.
+             */
+            model: string;
+            /**
+             * Text
+             * @description A text, or token ids.
+             * @example The duck crossed the road
+             */
+            text: string | number[];
+            /**
+             * Name
+             * @description A site listed by /api/trace, or a weight.
+             * @example block.0.head.0.W_Q
+             */
+            name: string;
+            /** Row */
+            row: number;
+            /** Column */
+            column?: number | null;
+            /**
+             * Count
+             * @description How many of the tokens that contribute most to return.
+             * @default 8
+             */
+            count?: number;
+        };
+        /**
+         * UpdateResponse
+         * @description What the step does to one number of a weight, and the tokens that contribute to its gradient.
+         */
+        UpdateResponse: {
+            /** Before */
+            before: number | null;
+            /** Gradient */
+            gradient: number | null;
+            /**
+             * Terms
+             * @description They sum to the change.
+             */
+            terms: components["schemas"]["UpdateTerm"][];
+            /** After */
+            after: number | null;
+            /** Learning Rate */
+            learning_rate: number;
+            /** Weight Decay */
+            weight_decay: number;
+            /**
+             * Positions
+             * @description What the use of the weight at each position adds; largest first.
+             */
+            positions: components["schemas"]["TokenPart"][];
+            /**
+             * Targets
+             * @description What the loss of each position's target adds; largest first.
+             */
+            targets: components["schemas"]["TokenPart"][];
+        };
+        /** UpdateTerm */
+        UpdateTerm: {
+            /** Name */
+            name: string;
+            /** Value */
+            value: number | null;
         };
         /** Usage */
         Usage: {
@@ -5150,6 +5741,705 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["HeadsResponse"];
+                };
+            };
+            /** @description The request is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The token is missing or invalid. */
+            401: {
+                headers: {
+                    "WWW-Authenticate": "Bearer";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The Host or the Origin is not allowed. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The model does not exist. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The body did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The body is compressed, or its content type is not JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The server is busy; retry later. */
+            429: {
+                headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description Internal server error. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The model could not be loaded. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    lesson_api_lesson_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LessonRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LessonResponse"];
+                };
+            };
+            /** @description The request is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The token is missing or invalid. */
+            401: {
+                headers: {
+                    "WWW-Authenticate": "Bearer";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The Host or the Origin is not allowed. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The model does not exist. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The body did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The body is compressed, or its content type is not JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The server is busy; retry later. */
+            429: {
+                headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description Internal server error. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The model could not be loaded. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    gradient_api_lesson_gradient_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["GradientRequest"];
+            };
+        };
+        responses: {
+            /** @description Little-endian float32 in row-major order, at most 16,777,216 numbers; or JSON, at most 262,144 numbers, if the client accepts application/json. */
+            200: {
+                headers: {
+                    /** @description The shape of a binary response: rows and columns, such as 12,64; or rows alone. */
+                    "X-Shape"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Matrix"];
+                    "application/octet-stream": string;
+                };
+            };
+            /** @description The request is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The token is missing or invalid. */
+            401: {
+                headers: {
+                    "WWW-Authenticate": "Bearer";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The Host or the Origin is not allowed. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The model does not exist. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The body did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The body is compressed, or its content type is not JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The server is busy; retry later. */
+            429: {
+                headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description Internal server error. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The model could not be loaded. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    errors_api_lesson_errors_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LogitErrorsRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LogitErrorsResponse"];
+                };
+            };
+            /** @description The request is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The token is missing or invalid. */
+            401: {
+                headers: {
+                    "WWW-Authenticate": "Bearer";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The Host or the Origin is not allowed. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The model does not exist. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The body did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The body is compressed, or its content type is not JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The server is busy; retry later. */
+            429: {
+                headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description Internal server error. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The model could not be loaded. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    chain_api_lesson_chain_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChainRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChainResponse"];
+                };
+            };
+            /** @description The request is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The token is missing or invalid. */
+            401: {
+                headers: {
+                    "WWW-Authenticate": "Bearer";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The Host or the Origin is not allowed. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The model does not exist. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The body did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The body is compressed, or its content type is not JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The server is busy; retry later. */
+            429: {
+                headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description Internal server error. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The model could not be loaded. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    update_api_lesson_update_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UpdateRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UpdateResponse"];
+                };
+            };
+            /** @description The request is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The token is missing or invalid. */
+            401: {
+                headers: {
+                    "WWW-Authenticate": "Bearer";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The Host or the Origin is not allowed. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The model does not exist. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The body did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The body is compressed, or its content type is not JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The server is busy; retry later. */
+            429: {
+                headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description Internal server error. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The model could not be loaded. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    step_api_lesson_step_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["StepRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StepResponse"];
                 };
             };
             /** @description The request is invalid. */

@@ -1,0 +1,195 @@
+"""One training step on a text: losses, gradients, updates, and what the step changes."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from clearhead.api.base import Id, Ids, Index, ModelName, Name, RequestModel, Text, WireModel
+from clearhead.api.inspection import Slice
+
+MAX_TERMS = 100
+MAX_SNAPSHOTS = 200
+NumberOwner = Annotated[
+    Name, Field(description="A site listed by /api/trace, or a weight.", examples=["block.0.head.0.W_Q"])
+]
+Count = Annotated[int, Field(ge=1, le=MAX_TERMS)]
+
+
+class LessonRequest(RequestModel):
+    """A text to compute one training step on; the model does not change."""
+
+    model: ModelName
+    text: Text | Ids = Field(description="A text, or token ids.", examples=["The duck crossed the road"])
+
+
+class LessonTarget(WireModel):
+    """The token that a position is to predict."""
+
+    id: int
+    text: str
+    probability: float | None
+    loss: float | None = Field(description="-ln of the probability.")
+
+
+class LessonResponse(WireModel):
+    """The losses of a text, and the size of the gradient at each stage of the model."""
+
+    ids: list[int]
+    tokens: list[str]
+    targets: list[LessonTarget | None] = Field(description="One per position; null where there is none.")
+    n_targets: int
+    loss: float | None = Field(description="The mean over the targets.")
+    gradient_norm: float | None = Field(description="Of all weights together, before clipping.")
+    clip: float = Field(description="The largest gradient norm that is not clipped.")
+    optimizer: str
+    learning_rate: float = Field(description="That of the matrices.")
+    stages: list[str] = Field(description="Sites of the residual stream, in the order of the forward pass.")
+    norms: list[list[float | None]] = Field(
+        description="Tokens × stages: the norm of the gradient with respect to each token's vector."
+    )
+
+
+class GradientRequest(LessonRequest, Slice):
+    """The gradient of the loss with respect to a site or a weight."""
+
+    name: NumberOwner
+
+
+class LogitErrorsRequest(LessonRequest):
+    """The logits of one position with the largest errors."""
+
+    position: Index = Field(-1, description="Counted from 0, or from the end if negative.")
+    count: Count = 10
+
+
+class LogitError(WireModel):
+    id: int
+    text: str
+    probability: float | None
+    is_target: bool
+    error: float | None = Field(description="The probability, minus 1 if the token is the target.")
+    gradient: float | None = Field(description="The error, divided by the number of targets.")
+
+
+class LogitErrorsResponse(WireModel):
+    errors: list[LogitError] = Field(description="The largest first; empty if the position has no target.")
+    n_others: int = Field(description="How many tokens are not listed.")
+    others: float | None = Field(description="The sum of their errors.")
+
+
+class NumberPlace(WireModel):
+    """One number of a site or weight; a vector has no column."""
+
+    name: str
+    row: int
+    column: int | None
+
+
+class ChainRequest(LessonRequest):
+    """One number whose gradient is explained by the chain rule."""
+
+    name: NumberOwner
+    row: Id
+    column: Id | None = None
+    count: Count = Field(10, description="How many of the largest terms to return.")
+
+
+class ChainTerm(NumberPlace):
+    """A number that is computed from the explained one: its gradient times its derivative."""
+
+    gradient: float | None
+    derivative: float | None
+    value: float | None = Field(description="The product.")
+    factor: NumberPlace | None = Field(
+        description="The number that the derivative is equal to, if it is one."
+    )
+
+
+class ChainResponse(NumberPlace):
+    """The gradient of one number as a sum of terms."""
+
+    value: float | None
+    gradient: float | None
+    kind: str = Field(description="The operation that uses the number next.")
+    terms: list[ChainTerm] = Field(description="The largest first.")
+    n_others: int = Field(description="How many terms are not listed.")
+    others: float | None = Field(description="Their sum.")
+    probability: float | None = Field(description="For a logit or a probability: the token's probability.")
+    is_target: bool = Field(description="For a logit or a probability: whether the token is the target.")
+
+
+class UpdateRequest(LessonRequest):
+    """One number of a weight."""
+
+    name: NumberOwner
+    row: Id
+    column: Id | None = None
+    count: Count = Field(8, description="How many of the tokens that contribute most to return.")
+
+
+class UpdateTerm(WireModel):
+    name: str
+    value: float | None
+
+
+class TokenPart(WireModel):
+    """What a token adds to the gradient."""
+
+    position: int
+    value: float | None
+
+
+class UpdateResponse(WireModel):
+    """What the step does to one number of a weight, and the tokens that contribute to its gradient."""
+
+    before: float | None
+    gradient: float | None
+    terms: list[UpdateTerm] = Field(description="They sum to the change.")
+    after: float | None
+    learning_rate: float
+    weight_decay: float
+    positions: list[TokenPart] = Field(
+        description="What the use of the weight at each position adds; largest first."
+    )
+    targets: list[TokenPart] = Field(
+        description="What the loss of each position's target adds; largest first."
+    )
+
+
+class StepRequest(LessonRequest):
+    """The step is taken on a copy of the model."""
+
+    other: Text | None = Field(None, description="Another text, whose loss is compared as well.")
+    count: Count = 8
+
+
+class LossChange(WireModel):
+    before: float | None
+    after: float | None
+
+
+class ChangedWeight(WireModel):
+    name: str
+    change: float | None = Field(description="The norm of the change.")
+    relative: float | None = Field(description="The same, divided by the norm of the weight before the step.")
+
+
+class MovedProbability(WireModel):
+    position: int
+    id: int
+    text: str
+    is_target: bool
+    before: float | None
+    after: float | None
+
+
+class StepResponse(WireModel):
+    """What the step changes."""
+
+    loss: LossChange
+    losses: list[float | None] = Field(description="After the step, one per position.")
+    other: LossChange | None
+    weights: list[ChangedWeight] = Field(description="The largest relative change first.")
+    probabilities: list[MovedProbability] = Field(description="The largest change first.")
