@@ -218,7 +218,7 @@ def test_errors_name_the_option_as_it_is_typed(words, name, flag, bad, refused, 
     arguments = {
         **{(each,): texts for each in ("train", "race", "words")},
         **{(each,): models for each in ("chat", "serve")},
-        **{(each,): [*models, "The"] for each in ("generate", "inspect")},
+        **{(each,): [*models, "The"] for each in ("generate", "inspect", "learn")},
     }
     said = refused(*words, *arguments.get(words, []), flag, bad, *ALSO.get(name, []))
     assert re.match(rf"clearhead: {flag} {bad}(\.0)?: ", said)

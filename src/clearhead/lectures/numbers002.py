@@ -381,7 +381,7 @@ def one_token_loss() -> StopNumbers:
     right = inputs["words"][inputs["target"]]
     parts: list[ResultPart] = [
         table("one step", inputs["words"], columns, values),
-        Lines("loss by step", "steps", "loss", [float(i) for i in range(len(losses))], {"loss": losses}),
+        Lines("loss by step", "steps", "loss", [float(i) for i in range(len(losses))], {"loss": [*losses]}),
     ]
     findings: Findings = {
         f"p of {right}": p[inputs["target"]].item(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -130,6 +131,8 @@ def make_recipe(
     if optimizer is not None:
         fields["optimizer"] = optimizer
     recipe = Recipe(**fields)
+    if learning_rate is not None and not 0 < learning_rate < math.inf:
+        raise UserError(f"learning_rate = {learning_rate}: expected a number above 0")
     if learning_rate is not None and recipe.optimizer == "muon":
         recipe = replace(recipe, matrix_rate=learning_rate)
     elif learning_rate is not None:
