@@ -24,7 +24,7 @@ def near(shown, number):
 @pytest.mark.parametrize("kind", KINDS)
 def test_losses_and_the_sizes_of_gradients(visitor, lesson, kind):
     expected = lesson(kind)
-    visitor.open(model=kind, text=TEXT, view="learning")
+    visitor.open(model=kind, text=TEXT, view="learning", row=0)
     page = visitor.page
     assert near(
         re.search(r"Loss ([\d.]+)", page.get_by_test_id("lesson-loss").inner_text())[1], expected.loss
