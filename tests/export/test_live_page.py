@@ -180,7 +180,7 @@ def test_the_senses_of_a_word_are_compared_in_the_browser(come):
     guest.page.get_by_text("Nearest neighbors of the selected token").wait_for()
 
 
-@pytest.mark.parametrize("view", ["labs", "training"])
+@pytest.mark.parametrize("view", ["learning", "labs", "training"])
 def test_a_view_that_was_not_published_is_said_to_be_missing(come, view):
     guest = come(f"?view={view}")
     guest.page.get_by_text("Part of this address is invalid").wait_for()

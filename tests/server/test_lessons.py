@@ -142,7 +142,7 @@ def test_the_step(kind):
     ("path", "body", "code", "message"),
     [
         ("", {"text": ""}, "text_empty", "the text is empty"),
-        ("", {"text": "a"}, "invalid_request", "a text of one token has no next token"),
+        ("", {"text": "a"}, "one_token", "a text of one token has no next token"),
         ("", {"text": [97] * 200}, "context_length_exceeded", "the limit is 128"),
         ("", {"model": "none"}, "model_not_found", "none"),
         ("/gradient", {"name": "block.0.inputs"}, "site_unknown", "block.0.inputs"),
@@ -151,7 +151,7 @@ def test_the_step(kind):
         ("/chain", {"name": "block.0.input", "row": 0}, "invalid_request", "expected a row and a column"),
         ("/update", {"name": "block.0.input", "row": 0}, "invalid_request", "does not exist"),
         ("/update", {"name": "block.0.W_1", "row": 0, "column": 9999}, "no_such_number", "column 9999"),
-        ("/step", {"other": "a"}, "invalid_request", "a text of one token has no next token"),
+        ("/step", {"other": "a"}, "one_token", "a text of one token has no next token"),
     ],
 )
 def test_invalid_requests_get_one_line(every_kind, path, body, code, message):

@@ -20,6 +20,7 @@ SUBJECTS = {  # what each view is about
     "why": ".why .parts",
     "lens": ".lens .scroll",
     "words": ".words svg",
+    "learning": ".learning .stages",
     "lectures": ".lectures .figure",
     "tiny": ".tiny .matrix",
     "labs": ".labs .intro",

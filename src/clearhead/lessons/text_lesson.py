@@ -99,7 +99,9 @@ def make_batch(model: LanguageModel, text: Any, seed: int = 0) -> tuple[Batch, b
     targets = np.full_like(inputs, IGNORED)
     targets[:, :-1] = np.where(real[:, 1:], inputs[:, 1:], IGNORED)
     if not (targets != IGNORED).any():
-        raise UserError("a text of one token has no next token to learn: expected at least two tokens")
+        raise UserError(
+            "a text of one token has no next token to learn: expected at least two tokens", "one_token"
+        )
     return Batch(inputs, targets), single
 
 

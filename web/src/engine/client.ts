@@ -30,6 +30,8 @@ export class ApiError extends Error {
   }
 }
 
+type LessonInput = Pick<Schemas["LessonRequest"], "model" | "text">;
+
 /** Sends a request. Notebooks, saved files and published folders replace the browser's own `fetch`. */
 export type Fetch = (path: string, init: RequestInit) => Promise<Response>;
 
@@ -197,6 +199,39 @@ export class ApiClient {
 
   async lab(request: Schemas["LabRequest"], signal?: AbortSignal): Promise<LabResponse> {
     return (await this.#request("POST", "/api/lab", request, signal)).json();
+  }
+
+  /** Computes one training step on a text. */
+  async lesson(input: LessonInput, signal?: AbortSignal): Promise<Schemas["LessonResponse"]> {
+    return (await this.#request("POST", "/api/lesson", input, signal)).json();
+  }
+
+  /** The gradient with respect to an area of a site or of a weight. */
+  async gradient(input: LessonInput, area: Area, signal?: AbortSignal): Promise<Matrix> {
+    const { name, rows, columns } = area;
+    const slice = { ...(rows && { rows }), ...(columns && !isVector(name) && { columns }) };
+    const [part] = await this.#matrices("/api/lesson/gradient", { ...input, name, ...slice }, signal);
+    const [height, width = 1] = part!.shape;
+    return new Matrix(part!.values, height!, width, rows?.[0], columns?.[0]);
+  }
+
+  async logitErrors(
+    request: Schemas["LogitErrorsRequest"],
+    signal?: AbortSignal,
+  ): Promise<Schemas["LogitErrorsResponse"]> {
+    return (await this.#request("POST", "/api/lesson/errors", request, signal)).json();
+  }
+
+  async chain(request: Schemas["ChainRequest"], signal?: AbortSignal): Promise<Schemas["ChainResponse"]> {
+    return (await this.#request("POST", "/api/lesson/chain", request, signal)).json();
+  }
+
+  async update(request: Schemas["UpdateRequest"], signal?: AbortSignal): Promise<Schemas["UpdateResponse"]> {
+    return (await this.#request("POST", "/api/lesson/update", request, signal)).json();
+  }
+
+  async takeStep(request: Schemas["StepRequest"], signal?: AbortSignal): Promise<Schemas["StepResponse"]> {
+    return (await this.#request("POST", "/api/lesson/step", request, signal)).json();
   }
 
   async #matrices(path: string, body: unknown, signal?: AbortSignal) {

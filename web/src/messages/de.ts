@@ -3,6 +3,7 @@
 import type { Messages } from "./en";
 import { HEADINGS } from "./headings.de";
 import { LABS } from "./labs.de";
+import { learning } from "./learning.de";
 import { lectures } from "./lectures.de";
 import { REFUSALS } from "./refusals.de";
 
@@ -67,6 +68,7 @@ export const de: Messages = {
       why: "Attribution",
       lens: "Logit-Linse",
       words: "Wortvektoren",
+      learning: "Lernen",
       lectures: "Vorlesungen",
       tiny: "Mini-Kopf",
       labs: "Experimente",
@@ -81,6 +83,8 @@ export const de: Messages = {
       why: "Zeigt, wie viel jeder Kopf, jedes Feed-Forward-Netz und jedes Token zum nächsten Wort beiträgt.",
       lens: "Zeigt, was jeder Block vorhersagen würde, wenn das Modell dort aufhörte.",
       words: "Zeigt Wörter als Vektoren: statische und kontextuelle Einbettungen, Bedeutungen und Nachbarn.",
+      learning:
+        "Zeigt einen Trainingsschritt auf deinem Text: jeden Verlust, jeden Gradienten, jede Änderung.",
       lectures:
         "Geht die Vorlesungen Station für Station durch: eine Idee, eine Abbildung zum Ändern und eine Frage.",
       tiny: "Zeigt einen Aufmerksamkeitskopf mit zwei Zahlen je Token, zum Ändern von Hand.",
@@ -89,6 +93,7 @@ export const de: Messages = {
     },
   },
   lectures,
+  learning,
   labs: {
     list: "Experimente",
     run: "Starten",

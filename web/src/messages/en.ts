@@ -1,5 +1,6 @@
 /** The page's text in English. Every other language is a file of the same shape. */
 
+import { learning } from "./learning.en";
 import { lectures } from "./lectures.en";
 
 export const en = {
@@ -54,6 +55,7 @@ export const en = {
       why: "Attribution",
       lens: "Logit lens",
       words: "Word vectors",
+      learning: "Learning",
       lectures: "Lectures",
       tiny: "Tiny head",
       labs: "Labs",
@@ -67,6 +69,7 @@ export const en = {
       why: "See how much each head, feed-forward network and token contributes to the next word.",
       lens: "See what each block would predict if the model stopped there.",
       words: "Explore words as vectors: static and contextual embeddings, word senses and nearest neighbors.",
+      learning: "See one training step on your text: every loss, gradient and update.",
       lectures: "Go through the lectures stop by stop: an idea, a figure to change, and a question.",
       tiny: "Edit an attention head with two numbers per token by hand.",
       labs: "Repeat the lectures' experiments with settings of your own.",
@@ -74,6 +77,7 @@ export const en = {
     },
   },
   lectures,
+  learning,
   labs: {
     list: "Labs",
     run: "Run",

@@ -42,6 +42,9 @@ export const REFUSALS: Messages["refusals"] = {
   texts_differ_in_length: ({ other, count }) =>
     `Der andere Text hat ${n(other)} Tokens und dieser ${n(count)}: Zum Übernehmen müssen beide gleich viele haben.`,
   text_empty: () => "Der Text ist leer: Gib mindestens ein Zeichen ein.",
+  one_token: () => "Ein Text aus einem Token hat kein nächstes Token: Zum Lernen braucht es mindestens zwei.",
+  too_many_parameters: ({ count, most }) =>
+    `Das Modell hat ${n(count)} Parameter; ein Trainingsschritt wird für höchstens ${n(most)} berechnet.`,
   text_too_long: ({ most }) => `Der Text ist zu lang: Erlaubt sind höchstens ${n(most)} Zeichen.`,
   context_length_exceeded: ({ count, most }) =>
     `Der Text hat ${n(count)} Tokens; der Kontext dieses Modells fasst höchstens ${n(most)}.`,

@@ -17,7 +17,22 @@ export function syncHistory(getPage: () => Page): void {
   let generated = false; // whether the last change to the text was generated
   $effect(() => {
     const page = getPage();
-    const { model, block, head, part, view, open, target, against, path, edits, stop } = page.location;
+    const {
+      model,
+      block,
+      head,
+      part,
+      view,
+      open,
+      target,
+      against,
+      path,
+      edits,
+      stop,
+      lesson,
+      gradient,
+      chain,
+    } = page.location;
     const place = JSON.stringify([block, head, part, page.step]);
     const text = page.location.text ?? "";
     const values = JSON.stringify(edits);
@@ -31,6 +46,9 @@ export function syncHistory(getPage: () => Page): void {
       path,
       edits.map(({ site }) => site),
       stop,
+      lesson,
+      gradient,
+      chain,
     ]);
     if (page.shown === null && !page.isEmpty) return;
     // A generated text shares one entry, however many tokens it has; the text before it keeps its own.

@@ -18,6 +18,7 @@ export const VIEWS = [
   "why",
   "lens",
   "words",
+  "learning",
   "lectures",
   "tiny",
   "labs",
@@ -26,6 +27,10 @@ export const VIEWS = [
 export type ViewName = (typeof VIEWS)[number];
 /** The views that are not about the text. */
 export const WITHOUT_TEXT: readonly ViewName[] = ["lectures", "tiny", "labs", "training"];
+
+/** The parts of the learning view. */
+export const LESSON_PARTS = ["gradient", "step"] as const;
+export type LessonPart = (typeof LESSON_PARTS)[number];
 
 /** How a matrix is shown. */
 export type MatrixMode = "numbers" | "map";
@@ -67,6 +72,9 @@ export interface PageLocation {
   alone: boolean; // the logit lens shows the chosen token's probability
   filter: string; // group of sites to compare
   tiny: TinyExample | null; // null for the default example
+  lesson: LessonPart;
+  gradient: string; // the site or weight whose gradient is shown; "" for the usual one
+  chain: OpenCell[]; // the numbers whose gradients were opened, each from the one before
   stop: string; // of a lecture, such as 001.4; "" for the first unanswered one
 }
 
@@ -109,6 +117,9 @@ export const START_LOCATION: PageLocation = {
   settings: {},
   typed: {},
   tiny: null,
+  lesson: "gradient",
+  gradient: "",
+  chain: [],
   stop: "",
   over: "head",
   patched: false,
@@ -148,6 +159,9 @@ export function toQuery(location: PageLocation): string {
   for (const name of Object.keys(SAMPLING_LIMITS) as (keyof Sampling)[])
     put(name, location.sampling[name], DEFAULT_SAMPLING[name]);
   put("open", formatCells(location.open), "");
+  put("lesson", location.lesson, START_LOCATION.lesson);
+  put("gradient", location.gradient, START_LOCATION.gradient);
+  put("chain", formatCells(location.chain), "");
   put("path", formatPath(location.path), "");
   if (location.edits.length > 0) query.set("edits", JSON.stringify(location.edits));
   const text = query.toString();
@@ -172,6 +186,8 @@ export function fromQuery(text: string): PageLocation {
   const matrix = query.get("matrix");
   const view = query.get("view") as ViewName;
   const order = query.get("order") as HeadOrder;
+  const lesson = query.get("lesson") as LessonPart;
+  const gradient = query.get("gradient") ?? "";
   const stop = query.get("stop") ?? START_LOCATION.stop;
   const sampling = { ...DEFAULT_SAMPLING };
   for (const [name, [min, max]] of Object.entries(SAMPLING_LIMITS) as [keyof Sampling, [number, number]][]) {
@@ -210,6 +226,9 @@ export function fromQuery(text: string): PageLocation {
     settings: parseSettings(query.get("settings")),
     typed: parseWordInputs(query.get("typed")),
     tiny: parseExample(parseJson(query.get("tiny"))),
+    lesson: LESSON_PARTS.includes(lesson) ? lesson : START_LOCATION.lesson,
+    gradient: /^[\w.]*$/.test(gradient) ? gradient : START_LOCATION.gradient,
+    chain: parseCells(query.get("chain") ?? ""),
     stop: isStop(stop) ? stop : START_LOCATION.stop,
   };
 }

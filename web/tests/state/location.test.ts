@@ -39,6 +39,12 @@ const LOCATION: PageLocation = {
   runs: ["my", "other-2"],
   axis: "log",
   lab: "scale",
+  lesson: "step",
+  gradient: "block.1.head.0.W_Q",
+  chain: [
+    { name: "logits", row: 2, column: 7 },
+    { name: "final", row: 2, column: 1 },
+  ],
   stop: "001.4",
   over: "position",
   patched: true,
