@@ -68,6 +68,7 @@ export interface PageLocation {
   filter: string; // group of sites to compare
   tiny: TinyExample | null; // null for the default example
   stop: string; // of a lecture, such as 001.4; "" for the first unanswered one
+  presenting: boolean; // show the stop in large type
 }
 
 /** The input fields of the word vectors view that differ from the example. */
@@ -110,6 +111,7 @@ export const START_LOCATION: PageLocation = {
   typed: {},
   tiny: null,
   stop: "",
+  presenting: false,
   over: "head",
   patched: false,
   alone: false,
@@ -117,7 +119,7 @@ export const START_LOCATION: PageLocation = {
 };
 
 const NUMBERS = ["block", "head", "step", "site", "row", "column", "target", "against"] as const;
-const SWITCHES = ["only", "patched", "alone"] as const;
+const SWITCHES = ["only", "patched", "alone", "presenting"] as const;
 const SAMPLING_LIMITS = { temperature: [0, 5], topK: [0, 100_000], topP: [0.01, 1], minP: [0, 1] } as const;
 
 /** Formats a location as a query string, which contains only what differs from the start location. */
@@ -211,6 +213,7 @@ export function fromQuery(text: string): PageLocation {
     typed: parseWordInputs(query.get("typed")),
     tiny: parseExample(parseJson(query.get("tiny"))),
     stop: isStop(stop) ? stop : START_LOCATION.stop,
+    presenting: query.get("presenting") === "yes",
   };
 }
 

@@ -40,6 +40,7 @@ const LOCATION: PageLocation = {
   axis: "log",
   lab: "scale",
   stop: "001.4",
+  presenting: true,
   over: "position",
   patched: true,
   alone: true,
