@@ -24,12 +24,7 @@ import argparse
 import json
 import os
 import tempfile
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from itertools import islice
 from pathlib import Path
 from statistics import median
@@ -49,6 +44,7 @@ from clearhead.model.transformer import Transformer
 from clearhead.text.stories import stories
 from clearhead.text.tokenizer import Tokenizer
 from tools.browser import browsing
+from tools.live_page import ASK, serve
 
 # Shapes of random models by their number of parameters.
 SHAPES = {
@@ -60,63 +56,25 @@ DEFAULT = ["1M", "10M", "smollm2"]
 TOKENS = 32
 GENERATED = 30
 
-# Asks the engine's worker as the page does.
-ASK = """
-const Original = Worker;
-window.Worker = class extends Original {
-  constructor(...given) {
-    super(...given);
-    window.engine = this;
-    window.traced = 0;
-  }
-  postMessage(message, ...more) {
-    if (message.path === "/api/trace") window.traced++;
-    super.postMessage(message, ...more);
-  }
-};
-let count = 1e9;
-window.ask = (path, body) => new Promise((resolve) => {
-  const id = count++;
-  window.engine.addEventListener("message", function hear({ data }) {
-    if (data.id !== id) return;
-    window.engine.removeEventListener("message", hear);
-    resolve(JSON.parse(new TextDecoder().decode(data.body)));
-  });
-  window.engine.postMessage({ id, path, body: JSON.stringify(body) });
-});
-localStorage.setItem("walked", "yes");
-"""
+# How many texts the page has run.
+TRACED = "sent.filter((path) => path === '/api/trace').length"
 
 # Appends the likeliest token again and again, and returns the milliseconds of each.
 GENERATE = """async ([model, text, count]) => {
   const times = [];
-  let { ids } = await ask("/api/trace", { model, text, sites: false });
+  const trace = async (text) => {
+    const { body } = await ask("/api/trace", { model, text, sites: false });
+    return JSON.parse(new TextDecoder().decode(body));
+  };
+  let { ids } = await trace(text);
   for (let i = 0; i < count; i++) {
     const start = performance.now();
-    const { next } = await ask("/api/trace", { model, text: ids, sites: false });
+    const { next } = await trace(ids);
     ids = [...ids, next[0].id];
     times.push(performance.now() - start);
   }
   return times.slice(1);
 }"""
-
-
-class Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *_: Any) -> None:
-        pass
-
-
-@contextmanager
-def serving(folder: Path) -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=folder))
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 def random_model(name: str) -> LanguageModel:
@@ -183,9 +141,9 @@ def measure(browser: Browser, address: str, model: LanguageModel, rounds: int) -
 def generating_speed(page: Page, seconds: float) -> float:
     """Return the tokens per second that the page appends and draws."""
     page.get_by_role("button", name="Generate", exact=True).click()
-    first, start = page.evaluate("traced"), time.monotonic()
+    first, start = page.evaluate(TRACED), time.monotonic()
     page.wait_for_timeout(1000 * seconds)
-    last, end = page.evaluate("traced"), time.monotonic()
+    last, end = page.evaluate(TRACED), time.monotonic()
     page.get_by_role("button", name="Stop", exact=True).click()
     return float(last - first) / (end - start)
 
@@ -197,8 +155,8 @@ def run(name: str, numbers: str, rounds: int, empty_mb: float) -> dict[str, Any]
     with tempfile.TemporaryDirectory() as folder:
         publish_live([model], Path(folder), check_numbers(numbers), labs=False)
         weights = sum(path.stat().st_size for path in Path(folder).glob("*/weights-*.bin")) / 1e6
-        with serving(Path(folder)) as address, browsing() as browser:
-            figures = measure(browser, address, model, rounds)
+        with serve(Path(folder)) as address, browsing() as browser:
+            figures = measure(browser, f"{address}/", model, rounds)
     return {
         "bench": "browser",
         "model": model.name,

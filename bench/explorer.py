@@ -63,14 +63,19 @@ WATCH = """async (quiet) => {
   const pause = (ms) => new Promise((done) => setTimeout(done, ms));
   const now = (done) => () => done(performance.now());
   const drawn = () => new Promise((done) => requestAnimationFrame(() => setTimeout(now(done))));
-  let [start, last] = [0, 0];
+  let [start, last, unpainted] = [0, 0, 0];
   for (const kind of ["input", "keydown", "click", "popstate"])
     addEventListener(kind, (event) => (start = event.timeStamp), {capture: true, once: true});
-  const seen = new MutationObserver(async () => (last = await drawn()));
+  const seen = new MutationObserver(async () => {
+    unpainted++;
+    last = await drawn();
+    unpainted--;
+  });
   seen.observe(document.body, {subtree: true, childList: true, characterData: true, attributes: true});
   window.times = (async () => {
     while (start === 0 || last < start) await pause(1);
-    while (main.getAttribute("aria-busy") === "true" || performance.now() - last < quiet) await pause(5);
+    const isBusy = () => main.getAttribute("aria-busy") === "true" || unpainted > 0;
+    while (isBusy() || performance.now() - last < quiet) await pause(5);
     seen.disconnect();
     return last - start;
   })();

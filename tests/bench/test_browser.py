@@ -7,6 +7,28 @@ from tests.bench.process import run_short
 
 pytestmark = pytest.mark.slow
 
+COMPUTING = 900  # milliseconds, in which nothing changes on the page
+PAGE = f"""<main aria-busy="false"><button>run</button></main>
+<script>
+  requestAnimationFrame = (paint) => setTimeout(paint, 60); // as on a busy machine
+  const main = document.querySelector("main");
+  const set = (busy) => main.setAttribute("aria-busy", busy);
+  main.addEventListener("click", () => {{
+    set(true);
+    setTimeout(() => set(false), {COMPUTING});
+  }});
+</script>"""
+
+
+def test_time_includes_a_computation_in_which_nothing_changes(browser):
+    from bench.explorer import timed
+
+    context = browser.new_context()
+    page = context.new_page()
+    page.set_content(PAGE)
+    assert timed(page, page.get_by_role("button").click) >= COMPUTING - 1
+    context.close()
+
 
 def test_short_mode_prints_one_line():
     found = pytest.importorskip("tools.browser", reason="Playwright is not installed: pip install '.[dev]'")

@@ -1,19 +1,12 @@
 """A static web host for published pages, and its guests."""
 
-import threading
 from contextlib import contextmanager
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 
 from tests.web.visitor import Visitor
+from tools.live_page import serve
 
 PATH = "/user/clearhead/"
-
-
-class Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *_):
-        pass
 
 
 class Guest(Visitor):
@@ -26,13 +19,8 @@ class Guest(Visitor):
 @contextmanager
 def serving(root):
     """Serve a folder as any static web host does; a page under `PATH` is not at the root."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=root))
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield SimpleNamespace(url=f"http://127.0.0.1:{server.server_port}", root=root)
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with serve(root) as url:
+        yield SimpleNamespace(url=url, root=root)
 
 
 @contextmanager

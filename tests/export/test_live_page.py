@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 import re
 from types import SimpleNamespace
 
@@ -20,6 +21,7 @@ from clearhead.page.assets import has_bundles
 from tests.export.static_host import PATH, Guest, receiving, serving
 from tests.web.test_numbers import check, numbers_of
 from tests.web.visitor import percent, shows
+from tools.live_page import ASK
 
 KINDS = ["lecture", "gpt2", "modern", "shared"]
 TEXTS = [
@@ -34,29 +36,13 @@ TEXTS = [
     "<b>no</b> \u202e &amp;",
     "Tom was happy, and Anna was",
 ]
-# Keeps the engine's worker, so that a test can ask it like the page does.
-KEEP_WORKER = """
-const Original = Worker;
-window.Worker = class extends Original {
-  constructor(...given) {
-    super(...given);
-    window.engine = this;
-  }
-};
-let count = 1e9;
-window.ask = (path, body) => new Promise((resolve) => {
-  const id = count++;
-  window.engine.addEventListener("message", function hear({ data }) {
-    if (data.id !== id) return;
-    window.engine.removeEventListener("message", hear);
-    let text = "";
-    for (const byte of new Uint8Array(data.body)) text += String.fromCharCode(byte);
-    resolve({ ...data, body: btoa(text) });
-  });
-  window.engine.postMessage({ id, path, body: JSON.stringify(body) });
-});
-localStorage.setItem('walked', 'yes');
-"""
+# Asks the engine, with the response's body in base64, which can be passed to Python.
+ASK_ENCODED = """async ([path, body]) => {
+  const answer = await ask(path, body);
+  let text = "";
+  for (const byte of new Uint8Array(answer.body)) text += String.fromCharCode(byte);
+  return { ...answer, body: btoa(text) };
+}"""
 
 # Whether the service worker has stored a model.
 STORED = """async () => {
@@ -78,7 +64,7 @@ pytestmark = pytest.mark.skipif(
 
 class LiveGuest(Guest):
     def ask(self, path, **body):
-        answer = self.page.evaluate("([path, body]) => ask(path, body)", [path, body])
+        answer = self.page.evaluate(ASK_ENCODED, [path, body])
         content = base64.b64decode(answer["body"])
         shape = dict(answer["headers"]).get("x-shape")
         if shape is None:
@@ -111,7 +97,7 @@ def come(browser, host):
     with receiving(browser) as receive:
 
         def open_page(query=""):
-            guest = receive(LiveGuest, host, 1366, 768, KEEP_WORKER, service_workers="block")
+            guest = receive(LiveGuest, host, 1366, 768, ASK, service_workers="block")
             guest.forgive("Service Worker registration blocked")
             guest.open(query)
             return guest
@@ -171,6 +157,12 @@ def test_typed_texts_run_in_the_browser(come, named):
     assert not [each for each in guest.asked if "/api/" in each.url]
 
 
+def test_a_link_with_an_unknown_character_opens_another_text(come):
+    guest = come("?model=shared&text=%CE%A9")
+    guest.page.get_by_text("Showing another text than the one in this address").wait_for()
+    guest.expect(lambda: guest.page.locator(".next .share").count() > 0, True)
+
+
 @pytest.mark.slow
 def test_the_senses_of_a_word_are_compared_in_the_browser(come):
     guest = come("?view=words")
@@ -215,6 +207,21 @@ def test_the_page_opens_without_a_network_after_one_visit(browser, host):
     guest.type("A cat")
     guest.settle()
     guest.expect(lambda: guest.page.locator(".next .share").count() > 0, True)
+    guest.page.goto(f"{host.url}{PATH}index.html?model=gpt2")
+    guest.settle()
+    # Another model was never opened.
+    reason = "modern has not been loaded in this browser yet: that needs a network connection once"
+    choose = guest.page.locator("button.model", has_text="modern").click
+    guest.page.locator("button.chosen").click()
+    choose()
+    guest.page.locator("button.model .error", has_text=reason).wait_for()
+    guest.page.goto(f"{host.url}{PATH}?model=modern")
+    guest.page.get_by_role("alert").filter(has_text=reason).wait_for()
+    context.set_offline(False)
+    guest.page.locator("button.chosen").click()
+    choose()
+    guest.page.locator("button.chosen", has_text="modern").wait_for()
+    guest.settle()
     context.close()
 
 
@@ -223,7 +230,7 @@ def test_a_model_runs_in_one_file(browser, named, tmp_path):
     path = tmp_path / "mine.html"
     ch.save_html(named["gpt2"], path)
     context = browser.new_context(viewport={"width": 1366, "height": 768}, locale="en-GB", offline=True)
-    context.add_init_script(KEEP_WORKER)
+    context.add_init_script(ASK)
     guest = LiveGuest(context, SimpleNamespace(url="file://"))
     guest.page.goto(path.as_uri())
     guest.settle()
@@ -298,9 +305,39 @@ def test_what_cannot_be_published_is_refused(named, tmp_path, monkeypatch):
         publish_live([named["gpt2"], named["gpt2"]], tmp_path / "x", labs=False)
     with pytest.raises(UserError, match="is a folder"):
         save_live_html(named["gpt2"], tmp_path)
+    with pytest.raises(UserError, match="there is no folder"):
+        save_live_html(named["gpt2"], tmp_path / "none" / "x.html")
     monkeypatch.setattr(live_page, "MAX_ONE_FILE", 100)
     with pytest.raises(UserError, match="the limit for one file is"):
         save_live_html(named["gpt2"], tmp_path / "x.html")
     with pytest.raises(UserError, match="leave out views"):
         ch.save_html(named["gpt2"], tmp_path / "x.html", ["flow"])
     assert not list(tmp_path.iterdir())
+
+
+def test_bad_input_is_refused_before_heads_are_scored(named, tmp_path, monkeypatch):
+    def score(*_):
+        pytest.fail("heads were scored")
+
+    monkeypatch.setattr(live_page, "_request", score)
+    model = named["shared"]  # of single characters
+    too_long = "a" * (model.config.n_context + 1)
+    for texts, message in ([["A cat", "Ω"], "Ω"], [["A", "A"], "given twice"], [[too_long], "context"]):
+        with pytest.raises(UserError, match=message):
+            publish_live([model], tmp_path / "x", texts=texts, labs=False)
+        with pytest.raises(UserError, match=message):
+            save_live_html(model, tmp_path / "x.html", texts=texts)
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    (tmp_path / "full").mkdir()
+    with pytest.raises(UserError, match="full is not writable"):
+        publish_live([model], tmp_path / "full", labs=False)
+    with pytest.raises(UserError, match=r"x.html cannot be saved: .* is not writable"):
+        save_live_html(model, tmp_path / "x.html")
+    assert [path.name for path in tmp_path.rglob("*")] == ["full"]
+
+
+def test_a_domain_name_may_wait_in_the_folder(named, tmp_path):
+    (tmp_path / "CNAME").write_text("example.org")
+    for publish_again in (False, True):
+        publish_live([named["gpt2"]], tmp_path, labs=False)
+        assert (tmp_path / "CNAME").read_text() == "example.org", publish_again

@@ -10,7 +10,8 @@ from clearhead.model.transformer import Transformer
 from clearhead.page.assets import has_bundles
 from clearhead.text.tokenizer import Tokenizer
 from tests.export.static_host import PATH, serving
-from tests.export.test_live_page import KEEP_WORKER, LiveGuest, close
+from tests.export.test_live_page import LiveGuest, close
+from tools.live_page import ASK
 
 # Sizes that are not multiples of the shaders' tiles, and a context of more than two of them.
 SIZES = {"n_context": 150, "n_block": 3, "n_head": 4, "d_model": 72}
@@ -174,7 +175,7 @@ def come(browser, gpu_browser, host):
     def open_page(query="", gpu=True, force=True):
         chosen = gpu_browser if gpu else browser
         context = chosen.new_context(locale="en-GB", reduced_motion="reduce", service_workers="block")
-        context.add_init_script(KEEP_WORKER)
+        context.add_init_script(ASK)
         if force:
             context.add_init_script(FORCE_GPU)
         guest = GpuGuest(context, host)

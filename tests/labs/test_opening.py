@@ -96,3 +96,14 @@ def test_previous_token_head_is_found():
 
 def test_repeats_are_found():
     assert module._repeats([5, 6, 5, 6, 6]) == [(2, 0), (3, 1)]
+
+
+def test_hardly_trained_model_opens_on_an_example():
+    tokenizer = Tokenizer.train("char", ["Once upon a time, the cat gets fed. I swing bats. The end"])
+    model = make(tokenizer)
+    found = find_opening(model)
+    assert found.text == "The cat gets fed"
+    for parameter in model.network.parameters():
+        parameter.data.mul_(20)  # certain of what comes next, as a trained model is
+    assert find_opening(model).text != found.text
+    assert find_opening(make(tokenizer, causal=False)).text == found.text

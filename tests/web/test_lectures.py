@@ -1,9 +1,13 @@
 """The lectures: every stop fits on the screen, its question is checked, and it can be presented."""
 
+import re
+
 import pytest
 
+import clearhead as ch
 from clearhead.lectures.catalog import find_stops
 from tests.lectures.answers import ANSWERS
+from tests.serving import make_registry, running
 from tests.web.test_lecture_001 import edit, fill, go
 
 LECTURES = {
@@ -252,6 +256,65 @@ def test_presentation_ends_at_the_last_stop(visitor):
         visitor.page.keyboard.press("ArrowRight")
     visitor.expect(dialog.locator("form").is_visible, True)
     dialog.get_by_role("heading", name=LAST).wait_for()
+
+
+def test_presentation_is_in_the_address(visitor):
+    page, dialog = visitor.page, visitor.page.get_by_role("dialog", name="001.4")
+    go(visitor, "001.4")
+    page.keyboard.press("p")
+    dialog.wait_for()
+    visitor.expect(lambda: "presenting=yes" in visitor.url, True)
+    page.reload()
+    dialog.wait_for()
+    page.keyboard.press("Escape")
+    visitor.expect(dialog.count, 0)
+    visitor.expect(lambda: "presenting" in visitor.url, False)
+    page.get_by_role("heading", name="001.4").wait_for()
+
+
+@pytest.mark.parametrize(
+    ("stop", "names", "switch"),
+    [
+        ("000.4", ["weights, Simplified", "weights, De-simplified"], None),
+        ("001.9", ["weights in this order"], "mask the future"),
+        ("002.7", ["S", "P"], "mask the future"),
+        ("002.10", ["P"], None),
+    ],
+)
+def test_masked_future_is_hatched_in_the_figures(visitor, stop, names, switch):
+    go(visitor, stop)
+
+    def is_hatched(name):
+        """Whether exactly the cells above the diagonal of a table are."""
+        return visitor.page.get_by_role("table", name=name, exact=True).evaluate(
+            """(table) => [...table.tBodies[0].rows].every((row, i) =>
+                [...row.cells].filter((cell) => cell.tagName === "TD").every((cell, j) =>
+                  getComputedStyle(cell).backgroundImage.startsWith("repeating-linear-gradient") === j > i))"""
+        )
+
+    if switch is not None:
+        mask = visitor.page.get_by_label(switch)
+        mask.uncheck()
+        visitor.expect(lambda: [is_hatched(name) for name in names], [False] * len(names))
+        mask.check()
+    visitor.expect(lambda: [is_hatched(name) for name in names], [True] * len(names))
+
+
+@pytest.mark.parametrize("stop", ["000.1", "000.2"])
+def test_stop_about_words_offers_a_model_whose_tokens_are_words(visit, models, stop):
+    registry = make_registry(slots=1, shared=models["shared"], stories=ch.load("stories", device="cpu"))
+    with running(registry) as server:
+        visitor = visit(server)
+        visitor.forgive("status 400|400")  # its characters may not be those of the sentences
+        visitor.open(model="shared", text="The duck was too tired", view="lectures", stop=stop)
+        offer = visitor.page.get_by_text("The tokens of shared are parts of words here.")
+        offer.wait_for()
+        visitor.button("Switch to stories").click()
+        visitor.page.get_by_text(re.compile(r"model stories|of stories")).first.wait_for()
+        visitor.settle()
+        visitor.expect(offer.count, 0)
+        assert visitor.button("Switch to stories").count() == 0
+    registry.close(cancel=True)
 
 
 def test_presenter_keeps_the_figure_and_leaves_keys_to_its_fields(visitor):

@@ -43,6 +43,21 @@ def test_address_with_a_head_keeps_it(visit, served, stories):
     visitor.page.get_by_role("heading", name="Block 1, head 2").wait_for()
 
 
+@pytest.mark.parametrize("view", ["steps", "heads"])
+def test_text_that_the_model_cannot_encode_is_replaced(visit, models, view):
+    visitor = visit(locale="en-GB")
+    visitor.forgive("status 400|400")
+    visitor.open(model="shared", text="The Ω", view=view)
+    notice = visitor.page.get_by_text("Showing another text than the one in this address")
+    notice.wait_for()
+    assert "Ω" in notice.inner_text()
+    visitor.expect(visitor.prompt.input_value, find_opening(models["shared"]).text)
+    visitor.expect(visitor.page.get_by_role("alert").count, 0)
+    visitor.page.locator(".next .share").first.wait_for(state="attached")
+    visitor.type("The duck")
+    visitor.expect(notice.count, 0)
+
+
 def test_another_model_opens_with_its_own_text_unless_one_was_typed(visit, served, models):
     visitor = visit(served)
 

@@ -20,7 +20,7 @@ def fill_page(title: str, data: dict[str, bytes], live: bool = False) -> str:
     return PAGE.format(
         policy=f"default-src 'none'; script-src '{_hash(script)}'{engine}; style-src '{_hash(style)}'; "
         "img-src data: blob:; base-uri 'none'; form-action 'none'",
-        title=html.escape(title),
+        title=f"{html.escape(title)} · clearhead",
         style=style,
         live=" data-live" if live else "",
         data="\n".join(
@@ -43,15 +43,19 @@ def _hash(inline: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(inline.encode()).digest()).decode()}"
 
 
-PAGE = """<!doctype html>
+# The start of every page without a server, up to its styles.
+PAGE_HEAD = """<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>{title} · clearhead</title>
-<style>{style}</style>
+<title>{title}</title>
+"""
+PAGE = (
+    PAGE_HEAD
+    + """<style>{style}</style>
 </head>
 <body>
 <div id="page"{live}></div>
@@ -61,3 +65,4 @@ PAGE = """<!doctype html>
 </body>
 </html>
 """
+)

@@ -15,7 +15,7 @@ from typing import Any, cast, get_args
 from clearhead.errors import UserError
 from clearhead.export.inline import fill_page
 from clearhead.export.live_weights import NumberType, live_files
-from clearhead.export.site import LIVE_INDEX, page_files, write_site
+from clearhead.export.site import LIVE_INDEX, check_file, check_folder, check_texts, page_files, write_site
 from clearhead.export.site_labs import LAB_FILE, run_labs
 from clearhead.files import disk_errors, write_text
 from clearhead.inspect.state_trace import need_heads
@@ -41,6 +41,7 @@ def publish_live(
     `numbers` is the type of the stored weights. By default, the texts that visitors can choose are examples
     that suit each model. A folder that was published before is overwritten; other files in it are left alone.
     """
+    check_folder(folder)
     index: dict[str, Any] = {"live": True, "models": _describe(models, texts, log), "labs": labs}
 
     def files() -> Iterator[tuple[str, bytes]]:
@@ -65,8 +66,7 @@ def save_live_html(
     model: LanguageModel, path: Path, numbers: NumberType = "float32", texts: Sequence[str] | None = None
 ) -> None:
     """Save a model as one HTML file that runs it, without network access."""
-    if path.is_dir():
-        raise UserError(f"{path} is a folder: expected the path of a file")
+    check_file(path)
     if path.suffix.lower() not in (".html", ".htm"):
         raise UserError(f"{path}: expected a name that ends in .html, so that a browser opens it")
     size = model.transformer("saving a live page").config.n_parameter * BYTES[numbers]
@@ -110,9 +110,9 @@ def _describe(
     names = [model.name for model in models]
     if twice := next((name for i, name in enumerate(names) if name in names[:i]), None):
         raise UserError(f"two models are called {twice!r}: rename the folder of one")
+    _check(models, texts)
     entries = []
     for number, model in enumerate(models):
-        model.transformer("publishing")
         log(f"scoring the heads of {model.name} …")
         client = InProcessClient({model.name: (model, ())})
         answers = {path: _request(client, path, model.name) for path in RECORDED}
@@ -131,6 +131,16 @@ def _describe(
             }
         )
     return entries
+
+
+def _check(models: Sequence[LanguageModel], texts: Sequence[str] | None) -> None:
+    """Raise UserError if a model cannot be published, or cannot run one of the texts: scoring its heads takes long."""
+    if texts is not None:
+        check_texts(texts)
+    for model in models:
+        model.transformer("publishing")
+        for text in texts or ():
+            model.inspect(text)
 
 
 def _opening(model: LanguageModel, text: str) -> dict[str, Any]:

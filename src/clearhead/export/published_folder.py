@@ -16,7 +16,7 @@ from clearhead.export.precompute import Exchange, ResponseRecorder
 from clearhead.export.saved_page import pack
 from clearhead.export.saved_trace import Float32Array, as_array, save_trace, stored_weights
 from clearhead.export.saved_views import REQUEST_TABS, SavedViews
-from clearhead.export.site import INDEX_FILE, check_folder, page_files, write_site
+from clearhead.export.site import INDEX_FILE, check_folder, check_texts, page_files, write_site
 from clearhead.export.site_labs import LAB_FILE, run_labs
 from clearhead.inspect.comparison import align
 from clearhead.inspect.indexing import check_index
@@ -95,10 +95,7 @@ def publish(
 
 
 def _inspect(model: LanguageModel, texts: Sequence[str]) -> list[Trace]:
-    if not texts:
-        raise UserError("no text to publish: give at least one, or omit the argument for the default texts")
-    if twice := next((text for i, text in enumerate(texts) if text in texts[:i]), None):
-        raise UserError(f"the text {twice[:40]!r} is given twice: give each text once")
+    check_texts(texts)
     return [need_heads(model.inspect(text), "a page") for text in texts]
 
 

@@ -15,6 +15,7 @@ from clearhead.export.inline import fill_page
 from clearhead.export.live_page import save_live_html
 from clearhead.export.saved_trace import Float32Array, save_trace
 from clearhead.export.saved_views import choose_views
+from clearhead.export.site import check_file
 from clearhead.files import disk_errors, write_text
 from clearhead.inspect.comparison import Comparison
 from clearhead.inspect.state_trace import AnyTrace, StateTrace, need_heads
@@ -58,8 +59,7 @@ def save_html(
     if trace.tokenizer is None:
         raise UserError("this trace has no tokenizer: inspect a text with a language model")
     path, chosen = Path(path), choose_views(views, what)
-    if path.is_dir():
-        raise UserError(f"{path} is a folder: expected the path of a file")
+    check_file(path)
     title = "".join(trace.tokens)[:60].strip()
     page = fill_page(title, {RECORDING: pack(*save_trace(what, chosen))})
     with disk_errors(path.parent, f"{path} was not saved"):

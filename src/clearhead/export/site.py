@@ -9,16 +9,18 @@ import itertools
 import json
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from clearhead.errors import UserError
+from clearhead.export.inline import PAGE_HEAD
 from clearhead.files import disk_errors, write_text, write_whole
 from clearhead.page.assets import SITE, read_bundle
 
 INDEX_FILE, LIVE_INDEX = "publication.json", "live.json"  # of recorded texts, and of models
+DOMAIN_FILE = "CNAME"  # of a page on GitHub Pages
 GENERATED = re.compile(
     r"(text-\d+|model)\.bin|(publication|live|labs)\.json|serviceWorker\.js"
     r"|model-\d+/(weights-[0-9a-f]{16}\.bin|(config|tokenizer|tokenizer_config|weights)\.json)"
@@ -32,12 +34,15 @@ def page_files(live: bool = False) -> dict[str, bytes]:
     files = {name: read_bundle(bundle).encode() for name, bundle in bundles.items()}
     # The policy allows requests to the page's own host only. The engine is WebAssembly in a worker.
     policy = POLICY.format("'self' 'wasm-unsafe-eval'; worker-src 'self' blob:" if live else "'self'")
-    page = INDEX_PAGE.format(policy=policy, live=" data-live" if live else "")
+    page = INDEX_PAGE.format(policy=policy, title="clearhead", live=" data-live" if live else "")
     return {**files, "icon.svg": (SITE / "icon.svg").read_bytes(), "index.html": page.encode()}
 
 
 def check_folder(folder: Path) -> None:
-    """Raise UserError if the folder holds anything but a published page and hidden files, such as .git."""
+    """Raise UserError if the folder cannot be written, or holds other files than a published page.
+
+    Hidden files, such as .git, and the domain name of GitHub Pages do not count.
+    """
     if os.path.lexists(folder) and not folder.is_dir():
         raise UserError(f"{folder} is a file: expected a new or empty folder")
     if not folder.is_dir():
@@ -45,10 +50,31 @@ def check_folder(folder: Path) -> None:
         if not parent.is_dir() or not os.access(parent, os.W_OK):
             raise UserError(f"{folder} cannot be created: {parent} is not a writable folder")
         return
+    if not os.access(folder, os.W_OK):
+        raise UserError(f"{folder} is not writable: choose another folder, or change its permissions")
     if any(_is_published(folder / name) for name in (INDEX_FILE, LIVE_INDEX)):
         return
-    if others := sorted(path.name for path in folder.iterdir() if not path.name.startswith(".")):
+    names = sorted(path.name for path in folder.iterdir())
+    if others := [name for name in names if not name.startswith(".") and name != DOMAIN_FILE]:
         raise UserError(f"{folder} contains other files ({others[0]}): choose a new or empty folder")
+
+
+def check_file(path: Path) -> None:
+    """Raise UserError if a page cannot be written to this file."""
+    if path.is_dir():
+        raise UserError(f"{path} is a folder: expected the path of a file")
+    if not path.parent.is_dir():
+        raise UserError(f"{path} cannot be saved: there is no folder {path.parent}")
+    if not os.access(path.parent, os.W_OK):
+        raise UserError(f"{path} cannot be saved: {path.parent} is not writable")
+
+
+def check_texts(texts: Sequence[str]) -> None:
+    """Raise UserError unless these are texts for a page to offer."""
+    if not texts:
+        raise UserError("no text to publish: give at least one, or omit the argument for the default texts")
+    if twice := next((text for i, text in enumerate(texts) if text in texts[:i]), None):
+        raise UserError(f"the text {twice[:40]!r} is given twice: give each text once")
 
 
 def _is_published(index: Path) -> bool:
@@ -100,15 +126,9 @@ POLICY = (
     "default-src 'none'; script-src {}; style-src 'self'; connect-src 'self'; img-src 'self' data: blob:; "
     "base-uri 'none'; form-action 'none'"
 )
-INDEX_PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>clearhead</title>
-<link rel="icon" href="icon.svg" type="image/svg+xml">
+INDEX_PAGE = (
+    PAGE_HEAD
+    + """<link rel="icon" href="icon.svg" type="image/svg+xml">
 <link rel="stylesheet" href="page.css">
 </head>
 <body>
@@ -119,3 +139,4 @@ disabled, a file of the page is damaged, or the page was opened from disk: then 
 </body>
 </html>
 """
+)

@@ -15,6 +15,8 @@ export const de: Messages = {
     empty: "Der Text ist leer. Gib etwas ein, um es durch das Modell zu schicken.",
     ignored: (names) =>
       `Ein Teil dieser Adresse ist ungültig oder passt nicht zu Modell und Text: ${names.join(", ")}. Angezeigt wird, was dem am nächsten kommt.`,
+    refused: (reason) =>
+      `Angezeigt wird ein anderer Text, denn der aus dieser Adresse passt nicht zu diesem Modell: ${reason}`,
     missing: (name, instead) => `Ein Modell „${name}“ gibt es hier nicht. Angezeigt wird ${instead}.`,
     model: "Modell",
     prompt: "Eingabetext",

@@ -11,6 +11,8 @@ export const en = {
     empty: "The text is empty. Type something to run the model on it.",
     ignored: (names: string[]) =>
       `Part of this address is invalid or does not fit this model and text: ${names.join(", ")}. The nearest match is shown instead.`,
+    refused: (reason: string) =>
+      `Showing another text than the one in this address, which does not fit this model: ${reason}`,
     missing: (name: string, instead: string) =>
       `There is no model named “${name}” here. Showing ${instead} instead.`,
     model: "Model",

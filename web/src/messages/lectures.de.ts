@@ -26,6 +26,8 @@ export const lectures: Messages["lectures"] = {
   notes: "Notizen für Vortragende",
   figure: "Abbildung",
   needsText: "Diese Abbildung zeigt den Text oben auf der Seite; er ist leer. Gib dort einen ein.",
+  notWords: (model, usual) =>
+    `Die Token von ${model} sind hier Teile von Wörtern. Entworfen wurde diese Station für ${usual}, dessen Token ganze Wörter sind.`,
   notice: "Was auffällt",
   question: "Frage",
   answer: "Deine Antwort",

@@ -49,6 +49,8 @@ export const lectures = {
   notes: "Speaker notes",
   figure: "Figure",
   needsText: "This figure needs a text. Type one at the top of the page.",
+  notWords: (model: string, usual: string) =>
+    `The tokens of ${model} are parts of words here. This stop was designed for ${usual}, whose tokens are whole words.`,
   notice: "What to notice",
   question: "Question",
   answer: "Your answer",

@@ -28,6 +28,10 @@ export const REFUSALS: Messages["refusals"] = {
     `„${name}“ konnte nicht geladen werden${reason === "" ? "." : `: ${reason}`}`,
   weights_not_loaded: ({ file, reason }) =>
     `${file} konnte nicht geladen werden (${reason}). Prüfe die Verbindung und lade die Seite neu.`,
+  host_unreachable: ({ file, reason }) =>
+    `${file} konnte nicht geladen werden (${reason}). Prüfe die Verbindung und lade die Seite neu.`,
+  model_not_stored: ({ name }) =>
+    `${name} wurde in diesem Browser noch nie geladen. Dafür ist einmal eine Netzverbindung nötig.`,
   weights_damaged: ({ file }) =>
     `${file} ist beschädigt oder unvollständig. Lade die Seite neu. Hilft das nicht, muss sie noch einmal veröffentlicht werden.`,
   engine_stopped: ({ reason }) => `Die Berechnung im Browser wurde beendet (${reason}). Lade die Seite neu.`,

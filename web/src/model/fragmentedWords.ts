@@ -3,6 +3,11 @@
 const MIN_TOKENS = 4; // a word of fewer tokens is not reported as split
 const MAX_CHARACTERS = 1.6; // per token, on average
 
+/** Whether the tokens of a text are single characters or bytes. */
+export function areCharacters(tokens: readonly string[]): boolean {
+  return tokens.length > 1 && tokens.every((token) => [...token].length <= 1);
+}
+
 /** The words that the tokenizer takes apart almost letter by letter, each once. */
 export function fragmentedWords(tokens: readonly string[]): string[] {
   const words: string[][] = [];

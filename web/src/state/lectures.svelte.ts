@@ -1,4 +1,4 @@
-/** What the reader did in the lectures: inputs of figures, questions answered, and whether a stop is presented. */
+/** What the reader did in the lectures: inputs of figures, and questions answered. */
 
 import { firstUnanswered } from "../lectures/lectures";
 import type { Stop } from "../lectures/types";
@@ -6,7 +6,6 @@ import type { Stop } from "../lectures/types";
 const STORED = "lectures"; // the key in the browser's storage
 
 export class LectureState {
-  presenting = $state(false);
   answered = $state.raw<readonly string[]>(readAnswered()); // ids of the stops whose question was answered
   readonly opening = firstUnanswered(this.answered).id; // the stop to open if the address names none
   #inputs: Record<string, object> = {}; // by the stop's id, or by what it shares

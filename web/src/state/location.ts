@@ -76,6 +76,7 @@ export interface PageLocation {
   gradient: string; // the site or weight whose gradient is shown; "" for the usual one
   chain: OpenCell[]; // the numbers whose gradients were opened, each from the one before
   stop: string; // of a lecture, such as 001.4; "" for the first unanswered one
+  presenting: boolean; // show the stop in large type
 }
 
 /** The input fields of the word vectors view that differ from the example. */
@@ -121,6 +122,7 @@ export const START_LOCATION: PageLocation = {
   gradient: "",
   chain: [],
   stop: "",
+  presenting: false,
   over: "head",
   patched: false,
   alone: false,
@@ -128,7 +130,7 @@ export const START_LOCATION: PageLocation = {
 };
 
 const NUMBERS = ["block", "head", "step", "site", "row", "column", "target", "against"] as const;
-const SWITCHES = ["only", "patched", "alone"] as const;
+const SWITCHES = ["only", "patched", "alone", "presenting"] as const;
 const SAMPLING_LIMITS = { temperature: [0, 5], topK: [0, 100_000], topP: [0.01, 1], minP: [0, 1] } as const;
 
 /** Formats a location as a query string, which contains only what differs from the start location. */
@@ -230,6 +232,7 @@ export function fromQuery(text: string): PageLocation {
     gradient: /^[\w.]*$/.test(gradient) ? gradient : START_LOCATION.gradient,
     chain: parseCells(query.get("chain") ?? ""),
     stop: isStop(stop) ? stop : START_LOCATION.stop,
+    presenting: query.get("presenting") === "yes",
   };
 }
 

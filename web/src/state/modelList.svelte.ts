@@ -13,6 +13,7 @@ export class ModelList {
   pull = $state.raw<PullState | null>(null);
   loaded = $state(false); // whether the list has arrived
   error = $state.raw<Problem | null>(null);
+  failed = $state.raw<Record<string, Problem>>({}); // why models could not be opened, by name
   #snapshots = $state.raw<Record<string, Model>>({}); // the snapshots of training runs that were opened
 
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -44,6 +45,7 @@ export class ModelList {
     this.all = this.all.map((model) =>
       model.name === name && model.state !== "loaded" ? { ...model, state: "loading", error: null } : model,
     );
+    this.failed = Object.fromEntries(Object.entries(this.failed).filter(([each]) => each !== name));
     try {
       const opened = await this.api.open(name);
       const listed = this.all.some((model) => model.name === name);
@@ -52,6 +54,8 @@ export class ModelList {
       if (isSnapshot(name)) this.#snapshots = { ...this.#snapshots, [name]: opened };
       return opened;
     } catch (error) {
+      const problem = toProblem(error);
+      if (problem.status > 0) this.failed = { ...this.failed, [name]: problem };
       await this.refresh().catch(() => undefined);
       throw error;
     }

@@ -2,6 +2,7 @@
 
 import { type ApiClient, ApiError } from "../engine/client";
 import type { OfflineSource } from "../engine/offline";
+import { type Problem, toProblem } from "../engine/problem";
 import { fetchAppended, fetchTrace, fetchWithEdits } from "../engine/traces";
 import type { Edit } from "../engine/types";
 import type { Theme } from "../drawing/colors";
@@ -48,6 +49,7 @@ export class Page extends Selection {
   readonly autoplay = new Autoplay(() => this.moveStep(1));
   draft = $state("");
   missingModel = $state(""); // the model named in the address, if it does not exist
+  refusedText = $state.raw<Problem | null>(null); // why the text in the address is not shown
   generating = $state(false); // whether tokens are being appended one after another
   droppedEdits = $state(0); // how many edits did not apply to the last input
   theme = $state<Theme>("light");
@@ -143,7 +145,7 @@ export class Page extends Selection {
         return;
       }
       const opened = this.location.open.length;
-      await this.#run(ids && { ids, piece: "", dropped: 0 });
+      await this.#run(ids && { ids, piece: "", dropped: 0 }).catch((error) => this.#replaceText(error));
       const { block, head, row, open } = this.location;
       const beyond = {
         block: block !== this.block,
@@ -154,6 +156,16 @@ export class Page extends Selection {
       const names = ["block", "head", "row", "open"] as const;
       this.ignored = [...this.ignored, ...names.filter((name) => this.shown !== null && beyond[name])];
     });
+  }
+
+  /** Opens on another text if the model cannot run the first one, such as one with a character that it lacks. */
+  async #replaceText(error: unknown): Promise<void> {
+    const isRefused = error instanceof ApiError && error.status === 400;
+    if (!isRefused || this.shown !== null) throw error;
+    await this.#choose();
+    this.draft = this.location.text ?? "";
+    await this.#run();
+    this.refusedText = toProblem(error);
   }
 
   /** Chooses a text and a head for the model. */
@@ -188,6 +200,7 @@ export class Page extends Selection {
   async setText(text: string): Promise<void> {
     this.generating = false;
     this.#edition++;
+    this.refusedText = null;
     this.draft = text;
     this.location.text = text;
     if (this.location.open.length > 0) this.location.open = []; // another empty list would redraw everything

@@ -31,7 +31,7 @@ function lectureActions(page: Page): Actions {
   return {
     ArrowRight: () => moveStop(page, 1),
     ArrowLeft: () => moveStop(page, -1),
-    p: () => (page.lectures.presenting = true),
+    p: () => (page.location.presenting = true),
   };
 }
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { fragmentedWords } from "../../src/model/fragmentedWords";
+import { areCharacters, fragmentedWords } from "../../src/model/fragmentedWords";
 
 test("finds the words that are read almost letter by letter", () => {
   const dragon = [" ", "d", "r", "a", "g", "on"];
@@ -11,4 +11,10 @@ test("finds the words that are read almost letter by letter", () => {
 
 test("does not join words and punctuation", () => {
   expect(fragmentedWords(["a", ".", "b", ".", "c", ".", "d"])).toEqual([]);
+});
+
+test("tells characters from words", () => {
+  expect(areCharacters(["T", "h", "e", " ", "é"])).toBe(true);
+  expect(areCharacters(["T", "he", " ", "d"])).toBe(false);
+  expect(areCharacters(["A"])).toBe(false);
 });

@@ -46,6 +46,7 @@ const LOCATION: PageLocation = {
     { name: "final", row: 2, column: 1 },
   ],
   stop: "001.4",
+  presenting: true,
   over: "position",
   patched: true,
   alone: true,

@@ -10,7 +10,7 @@ import type { TokenizerFile } from "../tokenizer/file";
 import { Tokenizer, type TokenizerConfig } from "../tokenizer/tokenizer";
 import type { GpuOptions } from "../webgpu/device";
 import { GpuRunner } from "../webgpu/runner";
-import { inFolder, type ReadModelFile, readJson } from "../weights/files";
+import { inFolder, type ReadModelFile, readJson, UNREACHABLE } from "../weights/files";
 import { INDEX_FILE, type WeightIndex, Weights } from "../weights/weights";
 import type { Routes } from "./dispatcher";
 import type { ProgressMessage } from "./messages";
@@ -75,7 +75,7 @@ export class LiveModels {
   /** Loads a model unless it is in memory; one that failed to load is loaded again on the next request. */
   open(name: string): Promise<LoadedModel> {
     const known = this.#loading.get(name);
-    const model = known ?? this.#load(name);
+    const model = known ?? this.#load(name).catch((error: unknown) => Promise.reject(explain(error, name)));
     this.#loading.delete(name);
     this.#loading.set(name, model);
     if (!known)
@@ -152,6 +152,13 @@ export class LiveModels {
     }
     return this.#index;
   }
+}
+
+/** What a model needs that was never opened here, if there is no network; other errors stay as they are. */
+function explain(error: unknown, name: string): unknown {
+  if (!(error instanceof ApiError) || error.code !== UNREACHABLE) return error;
+  const message = `${name} has not been loaded in this browser yet: that needs a network connection once`;
+  return new ApiError(error.status, message, "model_not_stored", { name });
 }
 
 async function createKernels(): Promise<Kernels> {

@@ -56,8 +56,8 @@ export class OfflineCache {
   }
 }
 
-/** The page's state is in its query: its file is the same. */
+/** The address of the file. The page's state is in its query, and a host may name the page in full or not. */
 function withoutQuery({ url }: Request): string {
   const { origin, pathname } = new URL(url);
-  return `${origin}${pathname}`;
+  return `${origin}${pathname.replace(/\/index\.html$/, "/")}`;
 }

@@ -21,16 +21,22 @@ export interface ModelSource {
 
 /** The answers by path. */
 export function makeRoutes(models: ModelSource): Record<string, Answer> {
-  const cache = new TraceCache((name) => models.loaded(name));
+  const inUse = new ModelsInUse();
+  const cache = new TraceCache((name) => models.loaded(name) ?? inUse.find(name));
   const route =
     <Body extends ModelNames>(answer: (body: Body, cache: TraceCache) => object, runs = true): Answer =>
     async (request) => {
       const body = request as Body;
-      for (const { model } of body.other ? [body, body.other] : [body]) await models.open(model);
-      return respond(async () => {
-        if (runs) for (const text of textsOf(body)) await cache.prepare(text);
-        return answer(body, cache);
-      });
+      const names = (body.other ? [body, body.other] : [body]).map(({ model }) => model);
+      return inUse.during(
+        names,
+        (name) => models.open(name),
+        () =>
+          respond(async () => {
+            if (runs) for (const text of textsOf(body)) await cache.prepare(text);
+            return answer(body, cache);
+          }),
+      );
     };
   return {
     "/api/tokens": route(tokenize, false),
@@ -47,6 +53,34 @@ export function makeRoutes(models: ModelSource): Record<string, Answer> {
     "/api/senses": route(senses),
     "/api/neighbors": route(neighbors),
   };
+}
+
+/** The models of the requests under way: one that is dropped from memory meanwhile can still be used. */
+class ModelsInUse {
+  readonly #uses = new Set<{ name: string; model: LiveModel }>();
+
+  find(name: string): LiveModel | undefined {
+    return [...this.#uses].findLast((use) => use.name === name)?.model;
+  }
+
+  /** Opens models one after the other, and keeps them until the task is done. */
+  async during<T>(
+    names: readonly string[],
+    open: (name: string) => Promise<LiveModel>,
+    task: () => Promise<T>,
+  ): Promise<T> {
+    const uses: { name: string; model: LiveModel }[] = [];
+    try {
+      for (const name of names) {
+        const use = { name, model: await open(name) };
+        uses.push(use);
+        this.#uses.add(use);
+      }
+      return await task();
+    } finally {
+      for (const use of uses) this.#uses.delete(use);
+    }
+  }
 }
 
 /** What a request names: models, and texts that they run on. */

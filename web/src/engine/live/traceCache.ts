@@ -12,7 +12,9 @@ const MAX_TRACES = 4;
 const MAX_TOKENS = 4096; // in a text, and in total in the texts that its edits patch from
 const MAX_TEXTS = 16; // texts that the edits of one trace may patch from
 const NO_EDITS = "[]";
-const FEW_TOKENS = 8; // run on the CPU, together with the keys and values of the tokens before them
+/** So many tokens after a cached trace are run on the CPU, with the keys and values of the tokens before them. An
+ * estimate: it was not measured on any GPU. */
+const FEW_TOKENS = 8;
 
 /** What the routes need of a tokenizer. */
 export interface TextTokenizer {

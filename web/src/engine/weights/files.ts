@@ -34,10 +34,14 @@ export async function readJson<T>(readFile: ReadModelFile, name: string, hash?: 
   }
 }
 
+/** The code of the error for a file whose host cannot be reached. */
+export const UNREACHABLE = "host_unreachable";
+
 export function notLoaded(file: string, error: unknown): ApiError {
   const reason = error instanceof Error ? error.message : String(error);
   const message = `${file} could not be loaded (${reason}): check the connection, and reload the page`;
-  return new ApiError(503, message, "weights_not_loaded", { file, reason });
+  const code = error instanceof TypeError ? UNREACHABLE : "weights_not_loaded"; // as fetch fails without a network
+  return new ApiError(503, message, code, { file, reason });
 }
 
 /** The error for a file that is not the one that was published. */

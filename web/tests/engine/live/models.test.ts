@@ -137,3 +137,19 @@ test("names a missing or damaged file, and tries again on the next request", asy
   files["model-0/weights-0.bin"]![3]! ^= 255;
   expect(await call("/api/open", request)).toMatchObject({ name: "</script>" });
 });
+
+test("says that a model which was never loaded needs the network once", async () => {
+  const files = publish();
+  const readFile = openFiles({ files });
+  const models = new LiveModels(
+    (name, onbytes) =>
+      name.startsWith("model-0/")
+        ? Promise.reject(new TypeError("Failed to fetch"))
+        : readFile(name, onbytes),
+    () => undefined,
+  );
+  await expect(models.open("</script>")).rejects.toMatchObject({
+    code: "model_not_stored",
+    message: "</script> has not been loaded in this browser yet: that needs a network connection once",
+  });
+});

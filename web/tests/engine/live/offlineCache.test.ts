@@ -45,6 +45,19 @@ test("asks the host first, and uses what is stored when it is out of reach", asy
   await expect(get(`${SITE}other.json`)).rejects.toThrow("Failed to fetch");
 });
 
+test("stores the page once, whether the address names its file or not", async () => {
+  const { state, stored, get } = host({ [SITE]: "page", [`${SITE}index.html`]: "page" });
+  await get(SITE);
+  expect([...stored.keys()]).toEqual([SITE]);
+  state.online = false;
+  expect(await get(`${SITE}index.html?text=a`)).toBe("page");
+  state.online = true;
+  stored.clear();
+  await get(`${SITE}index.html`);
+  state.online = false;
+  expect(await get(SITE)).toBe("page");
+});
+
 test("fetches a piece of weights once", async () => {
   const { state, get } = host({ [PIECE]: NUMBERS });
   expect(await get(PIECE)).toBe(NUMBERS);

@@ -3,8 +3,10 @@
 import { describe, expect, test } from "vitest";
 import { ApiError } from "../../../src/engine/client";
 import { makeRoutes } from "../../../src/engine/live/routes";
+import type { LiveModel } from "../../../src/engine/live/traceCache";
 import { decodeMatrices } from "../../../src/model/matrix";
 import { decode, makeNetwork, recorded } from "../recorded";
+import { makeNetwork as makeGpuNetwork } from "../webgpu/network";
 
 const TOLERANCE = 2e-5;
 
@@ -96,3 +98,20 @@ function makeTokenizer(characters: string) {
     hasText: (id: number) => id < characters.length,
   };
 }
+
+test("a model that is dropped from memory while its GPU runs still answers", async () => {
+  const network = makeGpuNetwork();
+  const tokenizer = makeTokenizer("abcdefghij");
+  let drop = () => {};
+  const gpu = {
+    run: () => {
+      drop();
+      return Promise.resolve(null);
+    },
+  };
+  let loaded: LiveModel | undefined = { network, tokenizer, gpu };
+  drop = () => (loaded = undefined);
+  const routes = makeRoutes({ open: () => Promise.resolve(loaded!), loaded: () => loaded });
+  const text = Array.from({ length: 12 }, (_, i) => i % 4);
+  expect(await routes["/api/trace"]!({ model: "model", text, edits: [] })).toMatchObject({ ids: text });
+});
