@@ -178,6 +178,7 @@ export const ONE_TOKEN_LOSS: Stop<LossInputs> = {
   id: "002.11",
   inputs: { logits, target, rate },
   question: number(nextWordLoss([0, 0, 0, 0], 0).gradient[0]!),
+  link: { live: true, target: () => ({ view: "learning" }) },
 };
 
 export const lecture002: Lecture = {
