@@ -119,10 +119,11 @@ def test_score_contributions_match_python(read, model, tmp_path):
     reader = read(tmp_path / "x.html")
     weights = trace["block.1.head.1.weights"]
     for row in (len(trace) - 1, len(trace) - 2):
-        looked_at = weights[row].argmax().item()
-        score = trace["block.1.head.1.scores"][row, looked_at].item()
-        reader.page.locator(".katex-html", has_text=f"q⋅k={fixed(score, 2)}").wait_for()
-        pairs = trace.block[1].head[1].why(row, looked_at).top(8)
+        looked_at, second = weights[row].topk(2).indices.tolist()
+        scores = trace["block.1.head.1.scores"][row]
+        difference = (scores[looked_at] - scores[second]).item()
+        reader.page.locator(".katex-html", has_text=f"={fixed(difference, 2)}").wait_for()
+        pairs = trace.block[1].head[1].why(row, looked_at, against=second).top(8)
         shown = reader.page.locator(".pairs li .number")
         reader.expect(
             lambda shown=shown: [number(text) for text in shown.all_inner_texts()[:-1]],

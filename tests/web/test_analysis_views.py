@@ -470,18 +470,25 @@ def test_next_token_bars_share_one_scale(visitor, model, text, temperature):
     assert shares() == sorted(shares(), reverse=True)  # by probability
 
 
-def test_attention_score_is_decomposed_into_pairs(visitor, model):
+def test_attention_is_explained_by_the_difference_to_the_runner_up(visit, model):
+    visitor = visit(width=1366, height=768)
     visitor.open(model="modern", text=TEXT, view="why", block=1, head=1)
     trace = model.inspect(TEXT)
-    looked_at = trace["block.1.head.1.weights"][-1].argmax().item()
-    score = trace["block.1.head.1.scores"][-1, looked_at].item()
-    visitor.page.locator(".katex-html", has_text=f"q⋅k={fixed(score, 2)}").wait_for()
-    pairs = trace.block[1].head[1].why(-1, looked_at).top(8)
+    looked_at, second = trace["block.1.head.1.weights"][-1].topk(2).indices.tolist()
+    scores = trace["block.1.head.1.scores"][-1]
+    score = (scores[looked_at] - scores[second]).item()
+    formula = visitor.page.locator(".katex-html", has_text=f"={fixed(score, 2)}")
+    formula.wait_for()
+    pairs = trace.block[1].head[1].why(-1, looked_at, against=second).top(8)
+    first = visitor.page.locator(".pairs li").first.bounding_box()
+    assert first["y"] + first["height"] < 768  # without scrolling
     shown = visitor.page.locator(".pairs li .number")
     visitor.expect(shown.count, len(pairs) + 1)
     values = [number(text) for text in shown.all_inner_texts()]
     assert values[:-1] == pytest.approx([value for _, _, value in pairs], abs=0.002)
     assert sum(values) == pytest.approx(score, abs=0.01)  # including the remainder in the last line
+    visitor.open(model="modern", text=TEXT, view="why", block=1, head=1, row=0)
+    visitor.page.get_by_text("can attend to no other token").wait_for()
 
 
 def test_lens_shows_top_tokens_and_probabilities(visitor, model):

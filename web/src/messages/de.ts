@@ -242,8 +242,12 @@ export const de: Messages = {
     looks: (block, head, from, to) => `Warum Kopf ${block}.${head} von „${from}“ aus auf „${to}“ achtet`,
     token: (token) => `„${token}“`,
     rest: (n) => (n === 1 ? "1 weiteres Paar" : `${n} weitere Paare zusammen`),
-    score: (score) =>
-      `Der Score $q \\cdot k = ${score}$ ist eine Summe über Paare von Beiträgen: einer zum Residualstrom an der Position der Anfrage, einer zu dem an der Position des Schlüssels.`,
+    apart: (key, share, other, otherShare) =>
+      `„${key}“ bekommt ${share} der Aufmerksamkeit, „${other}“ als zweitstärkstes Token ${otherShare}. Ihre Scores unterscheiden sich um`,
+    cancels:
+      "Die Differenz ist eine Summe über Paare von Beiträgen an der Position der Anfrage und an den Positionen der Schlüssel. Was bei beiden Schlüsseln gleich ist, hebt sich auf: Auch der Softmax ignoriert es.",
+    alone: (token) =>
+      `„${token}“ kann auf kein anderes Token achten; das Gewicht ist daher 100\u202f%, unabhängig vom Score.`,
   },
   words: {
     description:

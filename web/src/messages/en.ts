@@ -233,8 +233,12 @@ export const en = {
       `Why head ${block}.${head} attends from “${from}” to “${to}”`,
     token: (token: string) => `“${token}”`,
     rest: (n: number) => (n === 1 ? "1 other pair" : `${n} other pairs combined`),
-    score: (score: string) =>
-      `The score $q \\cdot k = ${score}$ is a sum over pairs of contributions: one to the residual stream at the query's position, one to that at the key's.`,
+    apart: (key: string, share: string, other: string, otherShare: string) =>
+      `“${key}” gets ${share} of the attention and the runner-up “${other}” gets ${otherShare}. Their scores differ by`,
+    cancels:
+      "The difference is a sum over pairs of what was written at the query's position and at the keys' positions. What is the same for both keys cancels out: the softmax ignores it too.",
+    alone: (token: string) =>
+      `“${token}” can attend to no other token, so the weight is 100%, whatever the score.`,
   },
   words: {
     description:

@@ -168,3 +168,15 @@ export function pickColumns(matrix: Matrix, columns: number[], firstColumn: numb
 export function indexOfLargest(values: Float32Array = new Float32Array()): number {
   return values.reduce((best, value, i) => (value > values[best]! ? i : best), 0);
 }
+
+/** The position of the second-largest value within a half-open range, other than `largest`; null if there is none. */
+export function runnerUp(
+  values: Float32Array,
+  largest: number,
+  [first, end]: [number, number],
+): number | null {
+  let best: number | null = null;
+  for (let i = Math.max(0, first); i < Math.min(values.length, end); i++)
+    if (i !== largest && (best === null || values[i]! > values[best]!)) best = i;
+  return best;
+}

@@ -4,9 +4,9 @@ import type { OfflineSource } from "../engine/offline";
 import type { TraceResult } from "../engine/traces";
 import type { Config } from "../engine/types";
 import { columnSites, LONG_TEXT } from "../layout/columns";
-import { derive, deriveWeighed, findHighlights, WEIGHED } from "../model/derivation";
+import { derive, deriveWeighed, findHighlights, visiblePositions, WEIGHED } from "../model/derivation";
 import type { HeadIndex } from "../model/headKinds";
-import { indexOfLargest } from "../model/matrix";
+import { indexOfLargest, runnerUp } from "../model/matrix";
 import {
   type Area,
   type Cell,
@@ -90,6 +90,11 @@ export class Selection {
   });
   /** The token with the largest of these weights. */
   readonly mostAttended = $derived(indexOfLargest(this.weights));
+  /** The token with the second largest; null if only one is visible. */
+  readonly runnerUp = $derived.by(() => {
+    if (this.weights === undefined || this.config === null) return null;
+    return runnerUp(this.weights, this.mostAttended, visiblePositions(this.config, this.block, this.row));
+  });
   /** The open numbers, from the first one opened to the one explained. */
   readonly openCells = $derived(this.location.open);
   /** The cell to explain: the last one opened, the hovered one, or a default. */
