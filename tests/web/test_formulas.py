@@ -39,7 +39,7 @@ def test_numbers_in_formulas_match_python(visitor, models):
 
     query = follow("project", f"{head}.query_raw", 2)
     terms = products(trace["block.1.normed"][row], model.weight(f"{head}.W_Q")[:, 2])
-    assert query.startswith("\\displaystyle {}= " + " + ".join(terms[:SHOWN]))
+    assert query.startswith("\\displaystyle {}= \\nobreak " + " + ".join(terms[:SHOWN]))
     assert f"\\text{{… {len(terms) - SHOWN} smaller}}" in query
     order = visitor.page.locator("[data-testid=card] .order")
     assert set(order.all_inner_texts()) == {"largest products first"}

@@ -6,7 +6,7 @@ from io import BytesIO
 import pytest
 from PIL import Image, ImageChops
 
-from tests.web.visitor import percent, precise, short, visible
+from tests.web.visitor import exact, percent, precise, short, visible
 
 TEXT = "The duck was too tired to cross"
 SITE = "block.0.head.0.weights"
@@ -181,7 +181,7 @@ def test_blocks_in_the_flow_say_what_they_added(visitor, models):
             for part in ("attention", "feedforward")
         )
         best = trace.unembed(trace[f"block.{block}.output"][None, row : row + 1])[0, 0].softmax(-1).max(-1)
-        read = visible(trace.token_texts([best.indices.item()])[0])
+        read = exact(trace.token_texts([best.indices.item()])[0])
         visitor.expect(
             lambda: tooltip(visitor),
             f"Block {block} at “{visible(trace.tokens[row])}”: attention added {attention} and feed-forward "
@@ -202,19 +202,20 @@ def test_pointed_cell_of_the_map_is_outlined(visit, models, ratio):
     rows = len(trace.tokens)
     map_.scroll_into_view_if_needed()
     names = (78, 62)  # pixels
-    side = (map_.bounding_box()["height"] - names[1]) / rows
+    room = map_.bounding_box()
+    high = (room["height"] - names[1]) / rows
+    wide = min((room["width"] - names[0]) / rows, 3 * high)  # cells take the room there is
     before = drawn(map_)
     for row, column in [(rows - 3, 4), (rows // 2, rows // 3)]:
-        x, y = names[0] + (column + 0.5) * side, names[1] + (row + 0.5) * side
+        x, y = names[0] + (column + 0.5) * wide, names[1] + (row + 0.5) * high
         map_.hover(position={"x": x, "y": y})
         visitor.expect(lambda: tooltip(visitor), says(trace, row, column))
         # The outline is around the pointer: below and to the right of it, nothing else changes.
         after = drawn(map_)
         left, top = int(ratio * names[0]), int(ratio * names[1])
         changed = ImageChops.difference(before, after).crop((left, top, *after.size)).getbbox()
-        half = max(side, 7) / 2 + 4
-        assert abs((left + changed[2]) / ratio - (x + half)) <= 3
-        assert abs((top + changed[3]) / ratio - (y + half)) <= 3
+        assert abs((left + changed[2]) / ratio - (x + max(wide, 7) / 2 + 4)) <= 3
+        assert abs((top + changed[3]) / ratio - (y + max(high, 7) / 2 + 4)) <= 3
 
 
 def test_export_menu_works_with_the_keyboard(visitor, axe):

@@ -423,6 +423,13 @@ export const de: Messages = {
     loss: (loss) => `Verlust ${loss}`,
     follow: "dem neuesten Schritt folgen",
   },
+  matrix: {
+    columns: "Spalten",
+    rows: "Zeilen",
+    range: (name, first, last, total) => `${name} ${first}–${last} von ${total}`,
+    back: (name) => `Vorige ${name}`,
+    forth: (name) => `Nächste ${name}`,
+  },
   flow: {
     title: "Vorwärtsdurchlauf",
     tokens: "Tokens",
@@ -451,6 +458,8 @@ export const de: Messages = {
     pagesSay: "Nicht alle Spalten passen nebeneinander.",
     previousPage: "Vorige Spalten",
     nextPage: "Nächste Spalten",
+    above: (n) => `▴ ${n} weitere`,
+    below: (n) => `▾ ${n} weitere`,
   },
   strip: {
     head: (j) => `Kopf ${j}`,

@@ -403,6 +403,15 @@ export const en = {
     loss: (loss: string) => `loss ${loss}`,
     follow: "follow the latest step",
   },
+  /** Below a matrix that does not fit. */
+  matrix: {
+    columns: "columns",
+    rows: "rows",
+    range: (name: string, first: number, last: number, total: number) =>
+      `${name} ${first}–${last} of ${total}`,
+    back: (name: string) => `Previous ${name}`,
+    forth: (name: string) => `Next ${name}`,
+  },
   flow: {
     title: "Forward pass",
     tokens: "tokens",
@@ -432,6 +441,8 @@ export const en = {
     pagesSay: "The columns do not all fit side by side.",
     previousPage: "Previous columns",
     nextPage: "Next columns",
+    above: (n: number) => `▴ ${n} more`,
+    below: (n: number) => `▾ ${n} more`,
   },
   /** The flow in one line, above most views. */
   strip: {

@@ -150,6 +150,16 @@ export function poolLargest(values: Float32Array, count: number): Float32Array {
   return pooled;
 }
 
+/** The index of the number that `poolLargest` keeps of a segment. */
+export function largestInSegment(values: Float32Array, segment: number, count: number): number {
+  if (values.length <= count) return segment;
+  const first = Math.ceil((segment * values.length) / count);
+  const last = Math.ceil(((segment + 1) * values.length) / count);
+  let best = first;
+  for (let i = first; i < last; i++) if (Math.abs(values[i]!) > Math.abs(values[best]!)) best = i;
+  return best;
+}
+
 /** The columns of a row from the largest number to the smallest; columns without a number come last. */
 export function sortColumns(row: ArrayLike<number>): number[] {
   const size = (column: number) => (Number.isNaN(row[column]!) ? -Infinity : row[column]!);

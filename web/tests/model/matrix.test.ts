@@ -3,6 +3,7 @@ import {
   applyMask,
   decodeMatrices,
   downsample,
+  largestInSegment,
   Matrix,
   pickColumns,
   poolLargest,
@@ -76,4 +77,11 @@ test("finds the runner-up among the visible positions", () => {
   expect(runnerUp(weights, 2, [2, 4])).toBe(3);
   expect(runnerUp(weights, 0, [0, 1])).toBeNull();
   expect(runnerUp(weights, 4, [0, Infinity])).toBe(1);
+});
+
+test("finds the number that a pooled segment shows", () => {
+  const values = Float32Array.of(1, -5, 2, 3, -1, 0, 4, 2);
+  const pooled = poolLargest(values, 3);
+  expect([0, 1, 2].map((segment) => values[largestInSegment(values, segment, 3)])).toEqual([...pooled]);
+  expect(largestInSegment(values, 5, 8)).toBe(5);
 });
