@@ -1,5 +1,6 @@
 """Reading a matrix: the cell under the pointer, its tooltip, the masked future, and the export menu."""
 
+import re
 from base64 import b64decode
 from io import BytesIO
 
@@ -248,3 +249,47 @@ def test_export_menu_works_with_the_keyboard(visitor, axe):
     with visitor.page.expect_download() as waiting:
         visitor.page.keyboard.press("Enter")
     assert waiting.value.suggested_filename == f"modern-{SITE}.svg"
+
+
+def test_cells_that_are_cut_show_no_number_and_the_others_can_be_reached(visit):
+    visitor = visit(width=1366, height=768)
+    visitor.open(model="modern", text=" ".join([TEXT] * 5), part="feedforward", matrix="numbers")
+    grid = visitor.page.locator("[role=grid]")
+    grid.locator("[role=gridcell]").first.wait_for()
+    visitor.settle()
+    inked = """(grid) => {
+      const box = grid.getBoundingClientRect();
+      const side = grid.querySelector("[role=rowheader]").getBoundingClientRect().right;
+      const names = grid.querySelector("[role=columnheader]").getBoundingClientRect().bottom;
+      return [...grid.querySelectorAll("[role=gridcell]")]
+        .filter((cell) => {
+          const { left, right, top, bottom } = cell.getBoundingClientRect();
+          const isIn = right > side + 4 && left < box.right - 4 && bottom > names + 4 && top < box.bottom - 4;
+          const isWhole =
+            left >= side - 4 && right <= box.right + 4 && top >= names - 4 && bottom <= box.bottom + 4;
+          return isIn && !isWhole;
+        })
+        .filter((cell) => getComputedStyle(cell).color !== "rgba(0, 0, 0, 0)").length;
+    }"""
+    for across, down in ((0, 0), (33, 0), (75, 7), (20, 41)):
+        grid.evaluate("(grid, [x, y]) => grid.scrollTo(x, y)", [across, down])
+        visitor.expect(lambda: grid.evaluate(inked), 0)
+    grid.evaluate("(grid) => grid.scrollTo(0, 0)")
+    visitor.page.get_by_text(re.compile(r"rows 0–\d+ of \d+")).wait_for()
+    visitor.button("Next rows").click()
+    visitor.expect(lambda: grid.evaluate("(grid) => grid.scrollTop > 0"), True)
+    assert visitor.button("Previous rows").is_enabled()
+
+
+def test_the_selected_row_is_whole_in_a_long_text(visit):
+    visitor = visit(width=1366, height=768)
+    visitor.open(model="modern", text=" ".join([TEXT] * 5), step="softmax", matrix="numbers")
+    grid, name = visitor.page.locator("[role=grid]"), visitor.page.locator("[role=rowheader].strong")
+    name.wait_for()
+    frame, row = grid.bounding_box(), name.bounding_box()
+    assert row["y"] + row["height"] <= frame["y"] + frame["height"] + 1
+    flow = visitor.page.locator("[data-place=flow]")
+    hidden = flow.get_by_role("button", name="more")
+    visitor.expect(lambda: hidden.inner_text()[:1], "▴")  # the last token is selected
+    hidden.click()
+    visitor.expect(lambda: "▾" in "".join(hidden.all_inner_texts()), True)

@@ -346,3 +346,15 @@ def test_keys_change_nothing_in_a_view_without_steps(visitor):
         visitor.page.keyboard.press(key)
     visitor.settle()
     assert visitor.page.url == before
+
+
+def test_the_input_of_a_block_is_shown_in_that_block(visitor):
+    visitor.open(model="modern", text=TEXT, block=1, part="norm", step="norm")
+    visitor.see("block.1.normed")
+    visitor.page.locator("[role=gridcell][data-row='3'][data-column='1']").click()
+    visitor.page.locator("[data-testid=card] .number").first.click()
+    visitor.see("block.1.input", ("block.1.input", 3, 1))
+    assert visitor.page.locator(".detail h2").inner_text() == "Block 1: First norm"
+    visitor.page.locator("[data-testid=card] .number").first.click()
+    visitor.see("block.0.output", ("block.0.output", 3, 1))
+    assert visitor.page.locator(".detail h2").inner_text() == "Block 0: Add feed-forward"

@@ -462,6 +462,7 @@ export const de: Messages = {
     below: (n) => `▾ ${n} weitere`,
   },
   strip: {
+    legend: (token) => `Wie viel seiner Aufmerksamkeit „${token}“ im gewählten Kopf auf jedes Token richtet`,
     head: (j) => `Kopf ${j}`,
     weight: (from, to, weight, head) =>
       `„${from}“ richtet ${weight} der Aufmerksamkeit auf „${to}“ (${head})`,
@@ -504,7 +505,7 @@ export const de: Messages = {
       "Jeder Wert ist ein mittleres Aufmerksamkeitsgewicht, gemessen an zufälligen, einmal wiederholten Tokens und nicht am Text oben.",
     best: (kind, score) => `${kind}: ${score} seiner Aufmerksamkeit`,
     nothing: "kein bekanntes Muster",
-    only: "Nur diese",
+    only: "Nur klare Fälle",
     onlyHint:
       "Nur Köpfe zeigen, deren Wert mindestens doppelt so hoch ist wie bei gleichmäßiger Aufmerksamkeit",
     none: "Kein Kopf liegt bei diesem Muster deutlich über dem Zufallswert.",

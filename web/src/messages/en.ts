@@ -446,6 +446,8 @@ export const en = {
   },
   /** The flow in one line, above most views. */
   strip: {
+    legend: (token: string) =>
+      `How much of its attention “${token}” puts on each token, in the selected head`,
     head: (j: number) => `head ${j}`,
     weight: (from: string, to: string, weight: string, head: string) =>
       `“${from}” puts ${weight} of its attention on “${to}” (${head})`,
@@ -488,7 +490,7 @@ export const en = {
       "Each score is a mean attention weight, measured on random tokens repeated once, not on the text above.",
     best: (kind: string, score: string) => `${kind}: ${score} of its attention`,
     nothing: "no known pattern",
-    only: "Only these",
+    only: "Only clear cases",
     onlyHint: "Show only heads whose score is at least twice that of uniform attention",
     none: "No head's score for this pattern is clearly above chance.",
     finding: "Scoring every head on small texts with known answers. This takes a while, once per model…",
