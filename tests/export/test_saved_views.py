@@ -14,7 +14,7 @@ from clearhead.export.saved_views import choose_views
 from clearhead.labs.opening import Opening
 from clearhead.language_model import LanguageModel
 from tests.web.test_analysis_views import filled, number
-from tests.web.visitor import fixed, percent, shows, visible
+from tests.web.visitor import exact, fixed, percent, shows, visible
 
 TEXT, OTHER = "The duck was too tired", "The duck was too happy"
 
@@ -67,7 +67,7 @@ def test_logit_lens_matches_python(read, model, tmp_path):
     rows = reader.page.locator(".lens tbody tr")
     reader.expect(rows.count, 2)
     for k, row in enumerate(rows.all()):
-        message = [visible(text) for text in trace.token_texts(lens[1 - k].argmax(-1).tolist())]
+        message = [exact(text) for text in trace.token_texts(lens[1 - k].argmax(-1).tolist())]
         assert row.locator("td").all_inner_texts() == message
     assert rows.locator("th button:enabled").count() == 0  # no block's steps are stored
     reader.page.get_by_label("show the probability of the target token").check()
@@ -119,10 +119,11 @@ def test_score_contributions_match_python(read, model, tmp_path):
     reader = read(tmp_path / "x.html")
     weights = trace["block.1.head.1.weights"]
     for row in (len(trace) - 1, len(trace) - 2):
-        looked_at = weights[row].argmax().item()
-        score = trace["block.1.head.1.scores"][row, looked_at].item()
-        reader.page.locator(".katex-html", has_text=f"q⋅k={fixed(score, 2)}").wait_for()
-        pairs = trace.block[1].head[1].why(row, looked_at).top(8)
+        looked_at, second = weights[row].topk(2).indices.tolist()
+        scores = trace["block.1.head.1.scores"][row]
+        difference = (scores[looked_at] - scores[second]).item()
+        reader.page.locator(".katex-html", has_text=f"={fixed(difference, 2)}").wait_for()
+        pairs = trace.block[1].head[1].why(row, looked_at, against=second).top(8)
         shown = reader.page.locator(".pairs li .number")
         reader.expect(
             lambda shown=shown: [number(text) for text in shown.all_inner_texts()[:-1]],
@@ -157,7 +158,7 @@ def test_neighbors_match_python(read, model, tmp_path):
     reader.expect(shown.count, 10)
     reader.expect(
         lambda: shown.locator("span:first-child").all_inner_texts(),
-        [visible(text) for text in trace.token_texts(nearest.indices.tolist())],
+        [exact(text) for text in trace.token_texts(nearest.indices.tolist())],
     )
     cosines = [number(text) for text in shown.locator(".number").all_inner_texts()]
     assert cosines == pytest.approx(nearest.values.tolist(), abs=0.006)

@@ -83,6 +83,34 @@ def test_score_attributions_sum_to_the_score(inspect):
         assert attribution.values.shape == (len(attribution.names),) * 2
 
 
+def test_score_differences_are_those_of_the_softmax(inspect):
+    trace = inspect()
+    for block, head, i, j, other in ((0, 0, 6, 2, 1), (1, 3, 4, 4, 0), (2, 1, -1, 0, -2)):
+        view = trace.block[block].head[head]
+        attribution = view.why(i, j, against=other)
+        difference = (view.scores[i, j] - view.scores[i, other]).item()
+        size = attribution.values.abs().sum().item()
+        assert abs(attribution.total - difference) <= 1e-5 * (size + view.why(i, j).values.abs().sum().item())
+        weight, other_weight = view.weights[i, j], view.weights[i, other]
+        if weight > 0 and other_weight > 0:  # neither is masked
+            apart = (weight / other_weight).log().item() * trace.config.d_k**0.5
+            assert attribution.total == pytest.approx(apart, rel=1e-3, abs=1e-3)
+        reverse = view.why(i, other, against=j)
+        assert torch.allclose(reverse.values, -attribution.values, atol=1e-6)
+    assert "minus that to" in repr(attribution)
+    with pytest.raises(UserError, match="position 9 does not exist"):
+        view.why(0, 0, against=9)
+
+
+def test_parts_of_the_key_that_all_positions_share_cancel(inspect):
+    trace = inspect()
+    whole, apart = trace.block[1].head[0].why(5, 2), trace.block[1].head[0].why(5, 2, against=3)
+    if "bias" in whole.names and trace.config.position != "rotary":
+        at = whole.names.index("bias")
+        assert whole.values[:, at].abs().max() > 0
+        assert apart.values[:, at].abs().max() == 0
+
+
 def test_lens_equals_ablating_all_later_blocks(inspect, added):
     trace = inspect()
     lens = trace.lens()

@@ -136,6 +136,9 @@ def test_score_contributions_sum_to_the_score(kind):
     assert sum(each["value"] for each in found["query"]) == pytest.approx(found["score"], abs=1e-3)
     assert sum(each["value"] for each in found["key"]) == pytest.approx(found["score"], abs=1e-3)
     assert [(each["query"], each["key"]) for each in found["pairs"]] == [pair[:2] for pair in expected.top(5)]
+    apart = ask(kind, "why", block=1, head=0, query_position=-1, key_position=2, against_position=1)
+    difference = (view.scores[-1, 2] - view.scores[-1, 1]).item()
+    assert apart["score"] == pytest.approx(difference, abs=1e-3)
     assert "block 7" in post_invalid(kind, "why", block=7, head=0, query_position=0, key_position=0)
 
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from clearhead.inspect.edits import Edit
-from tests.web.visitor import fixed, percent, shows, visible
+from tests.web.visitor import exact, fixed, percent, shows, visible
 
 TEXT, OTHER = "The duck was too tired", "The duck was too happy"
 
@@ -170,7 +170,7 @@ def test_head_is_ablated_and_the_edit_undone(visitor, model):
     plain = model.inspect(TEXT)
     before, after = plain.logits[-1].softmax(-1), edited.logits[-1].softmax(-1)
     likeliest = after.argmax().item()
-    likely = visible(model.tokenizer.pieces([likeliest])[0])
+    likely = exact(model.tokenizer.pieces([likeliest])[0])
     visitor.expect(lambda: likely in prediction(visitor), True)
     visitor.expect(
         lambda: [
@@ -206,7 +206,7 @@ def test_scale_and_patch_edits_are_applied_and_removed(visitor, model):
     )
     probabilities = edited.logits[-1].softmax(-1)
     best = probabilities.argmax().item()
-    name = visible(model.tokenizer.pieces([best])[0])
+    name = exact(model.tokenizer.pieces([best])[0])
     visitor.expect(
         lambda: shows(prediction(visitor).get(name, ["", ""])[1], probabilities[best].item(), percent), True
     )
@@ -229,7 +229,7 @@ def test_attention_weight_is_edited_with_the_slider(visitor, model):
     edited = model.inspect(TEXT).edit({"block.1.head.0.weights": Edit(row[None], at=[len(weights) - 1])})
     probabilities = edited.logits[-1].softmax(-1)
     best = probabilities.argmax().item()
-    name = visible(model.tokenizer.pieces([best])[0])
+    name = exact(model.tokenizer.pieces([best])[0])
     visitor.expect(
         lambda: shows(prediction(visitor).get(name, ["", ""])[1], probabilities[best].item(), percent), True
     )
@@ -408,7 +408,7 @@ def test_attribution_of_one_token_instead_of_another(visitor, model):
             assert number(part.inner_text()) == pytest.approx(value, abs=0.002)
         visitor.page.reload()  # the address restores it
         visitor.settle()
-    assert visible(trace.token_texts([other])[0]) in visitor.button("logit of", exact=False).inner_text()
+    assert exact(trace.token_texts([other])[0]) in visitor.button("logit of", exact=False).inner_text()
     visitor.page.locator(".sources button").first.click()
     visitor.expect(lambda: "path=" in visitor.url, True)
     hop = tuple(map(int, re.search(r"path=(\d+)\.(\d+)\.(\d+)", visitor.url).groups()))
@@ -470,18 +470,25 @@ def test_next_token_bars_share_one_scale(visitor, model, text, temperature):
     assert shares() == sorted(shares(), reverse=True)  # by probability
 
 
-def test_attention_score_is_decomposed_into_pairs(visitor, model):
+def test_attention_is_explained_by_the_difference_to_the_runner_up(visit, model):
+    visitor = visit(width=1366, height=768)
     visitor.open(model="modern", text=TEXT, view="why", block=1, head=1)
     trace = model.inspect(TEXT)
-    looked_at = trace["block.1.head.1.weights"][-1].argmax().item()
-    score = trace["block.1.head.1.scores"][-1, looked_at].item()
-    visitor.page.locator(".katex-html", has_text=f"q⋅k={fixed(score, 2)}").wait_for()
-    pairs = trace.block[1].head[1].why(-1, looked_at).top(8)
+    looked_at, second = trace["block.1.head.1.weights"][-1].topk(2).indices.tolist()
+    scores = trace["block.1.head.1.scores"][-1]
+    score = (scores[looked_at] - scores[second]).item()
+    formula = visitor.page.locator(".katex-html", has_text=f"={fixed(score, 2)}")
+    formula.wait_for()
+    pairs = trace.block[1].head[1].why(-1, looked_at, against=second).top(8)
+    first = visitor.page.locator(".pairs li").first.bounding_box()
+    assert first["y"] + first["height"] < 768  # without scrolling
     shown = visitor.page.locator(".pairs li .number")
     visitor.expect(shown.count, len(pairs) + 1)
     values = [number(text) for text in shown.all_inner_texts()]
     assert values[:-1] == pytest.approx([value for _, _, value in pairs], abs=0.002)
     assert sum(values) == pytest.approx(score, abs=0.01)  # including the remainder in the last line
+    visitor.open(model="modern", text=TEXT, view="why", block=1, head=1, row=0)
+    visitor.page.get_by_text("can attend to no other token").wait_for()
 
 
 def test_lens_shows_top_tokens_and_probabilities(visitor, model):
@@ -492,7 +499,7 @@ def test_lens_shows_top_tokens_and_probabilities(visitor, model):
     visitor.expect(rows.count, 2)
     for k, row in enumerate(rows.all()):
         best = lens[1 - k].argmax(-1).tolist()
-        texts = [visible(text) for text in model.tokenizer.pieces(best)]
+        texts = [exact(text) for text in model.tokenizer.pieces(best)]
         assert row.locator("td").all_inner_texts() == texts
     # With the keyboard too: the cell's label and the line below both give the probability of its token.
     share = percent(lens[1].softmax(-1)[-1].max().item())

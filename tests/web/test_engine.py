@@ -81,6 +81,10 @@ REQUESTS = [
     ),
     (
         "why",
+        {"block": 1, "head": 1, "query_position": 6, "key_position": 2, "against_position": 4, "count": 200},
+    ),
+    (
+        "why",
         {"block": 0, "head": 0, "query_position": 5, "key_position": 5, "count": 200, "edits": [SHIFTED]},
     ),
     ("lens", {"token": 5}),

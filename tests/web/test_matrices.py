@@ -1,12 +1,13 @@
 """Reading a matrix: the cell under the pointer, its tooltip, the masked future, and the export menu."""
 
+import re
 from base64 import b64decode
 from io import BytesIO
 
 import pytest
 from PIL import Image, ImageChops
 
-from tests.web.visitor import percent, precise, short, visible
+from tests.web.visitor import exact, percent, precise, short, visible
 
 TEXT = "The duck was too tired to cross"
 SITE = "block.0.head.0.weights"
@@ -181,7 +182,7 @@ def test_blocks_in_the_flow_say_what_they_added(visitor, models):
             for part in ("attention", "feedforward")
         )
         best = trace.unembed(trace[f"block.{block}.output"][None, row : row + 1])[0, 0].softmax(-1).max(-1)
-        read = visible(trace.token_texts([best.indices.item()])[0])
+        read = exact(trace.token_texts([best.indices.item()])[0])
         visitor.expect(
             lambda: tooltip(visitor),
             f"Block {block} at “{visible(trace.tokens[row])}”: attention added {attention} and feed-forward "
@@ -202,19 +203,20 @@ def test_pointed_cell_of_the_map_is_outlined(visit, models, ratio):
     rows = len(trace.tokens)
     map_.scroll_into_view_if_needed()
     names = (78, 62)  # pixels
-    side = (map_.bounding_box()["height"] - names[1]) / rows
+    room = map_.bounding_box()
+    high = (room["height"] - names[1]) / rows
+    wide = min((room["width"] - names[0]) / rows, 3 * high)  # cells take the room there is
     before = drawn(map_)
     for row, column in [(rows - 3, 4), (rows // 2, rows // 3)]:
-        x, y = names[0] + (column + 0.5) * side, names[1] + (row + 0.5) * side
+        x, y = names[0] + (column + 0.5) * wide, names[1] + (row + 0.5) * high
         map_.hover(position={"x": x, "y": y})
         visitor.expect(lambda: tooltip(visitor), says(trace, row, column))
         # The outline is around the pointer: below and to the right of it, nothing else changes.
         after = drawn(map_)
         left, top = int(ratio * names[0]), int(ratio * names[1])
         changed = ImageChops.difference(before, after).crop((left, top, *after.size)).getbbox()
-        half = max(side, 7) / 2 + 4
-        assert abs((left + changed[2]) / ratio - (x + half)) <= 3
-        assert abs((top + changed[3]) / ratio - (y + half)) <= 3
+        assert abs((left + changed[2]) / ratio - (x + max(wide, 7) / 2 + 4)) <= 3
+        assert abs((top + changed[3]) / ratio - (y + max(high, 7) / 2 + 4)) <= 3
 
 
 def test_export_menu_works_with_the_keyboard(visitor, axe):
@@ -247,3 +249,47 @@ def test_export_menu_works_with_the_keyboard(visitor, axe):
     with visitor.page.expect_download() as waiting:
         visitor.page.keyboard.press("Enter")
     assert waiting.value.suggested_filename == f"modern-{SITE}.svg"
+
+
+def test_cells_that_are_cut_show_no_number_and_the_others_can_be_reached(visit):
+    visitor = visit(width=1366, height=768)
+    visitor.open(model="modern", text=" ".join([TEXT] * 5), part="feedforward", matrix="numbers")
+    grid = visitor.page.locator("[role=grid]")
+    grid.locator("[role=gridcell]").first.wait_for()
+    visitor.settle()
+    inked = """(grid) => {
+      const box = grid.getBoundingClientRect();
+      const side = grid.querySelector("[role=rowheader]").getBoundingClientRect().right;
+      const names = grid.querySelector("[role=columnheader]").getBoundingClientRect().bottom;
+      return [...grid.querySelectorAll("[role=gridcell]")]
+        .filter((cell) => {
+          const { left, right, top, bottom } = cell.getBoundingClientRect();
+          const isIn = right > side + 4 && left < box.right - 4 && bottom > names + 4 && top < box.bottom - 4;
+          const isWhole =
+            left >= side - 4 && right <= box.right + 4 && top >= names - 4 && bottom <= box.bottom + 4;
+          return isIn && !isWhole;
+        })
+        .filter((cell) => getComputedStyle(cell).color !== "rgba(0, 0, 0, 0)").length;
+    }"""
+    for across, down in ((0, 0), (33, 0), (75, 7), (20, 41)):
+        grid.evaluate("(grid, [x, y]) => grid.scrollTo(x, y)", [across, down])
+        visitor.expect(lambda: grid.evaluate(inked), 0)
+    grid.evaluate("(grid) => grid.scrollTo(0, 0)")
+    visitor.page.get_by_text(re.compile(r"rows 0–\d+ of \d+")).wait_for()
+    visitor.button("Next rows").click()
+    visitor.expect(lambda: grid.evaluate("(grid) => grid.scrollTop > 0"), True)
+    assert visitor.button("Previous rows").is_enabled()
+
+
+def test_the_selected_row_is_whole_in_a_long_text(visit):
+    visitor = visit(width=1366, height=768)
+    visitor.open(model="modern", text=" ".join([TEXT] * 5), step="softmax", matrix="numbers")
+    grid, name = visitor.page.locator("[role=grid]"), visitor.page.locator("[role=rowheader].strong")
+    name.wait_for()
+    frame, row = grid.bounding_box(), name.bounding_box()
+    assert row["y"] + row["height"] <= frame["y"] + frame["height"] + 1
+    flow = visitor.page.locator("[data-place=flow]")
+    hidden = flow.get_by_role("button", name="more")
+    visitor.expect(lambda: hidden.inner_text()[:1], "▴")  # the last token is selected
+    hidden.click()
+    visitor.expect(lambda: "▾" in "".join(hidden.all_inner_texts()), True)

@@ -38,16 +38,25 @@ def test_hovering_a_value_shows_how_it_was_computed(visitor):
 def test_sources_of_a_hovered_value_are_highlighted(visitor):
     visitor.open(model="modern", text=TEXT, step=5)
     masked, weights = "block.0.head.0.masked", "block.0.head.0.weights"
-    visitor.see(masked)
+    told, before = visitor.see(masked)["told"], visitor.page.locator(".detail").inner_text()
     flow = visitor.page.locator("[data-place=flow]")
     left = flow.locator(".heading.attention").evaluate("(heading) => parseFloat(heading.style.left)")
     top, row = 46, 26  # pixels; with a text this short, cells are as wide as rows are high
     flow.locator("canvas").hover(position={"x": left + 1.5 * row, "y": top + 3.5 * row})
-    seen = visitor.see(masked, (weights, 3, 1))
-    columns = {column for _, column, _ in seen["cells"]}
-    assert seen["highlighted"] == [[3, column] for column in sorted(columns)]
-    visitor.page.mouse.move(2, 2)  # the card returns to the selected number
-    visitor.expect(lambda: visitor.see(masked)["told"].startswith(f"{masked} "), True)
+    columns = {column for _, column, _ in visitor.see(masked)["cells"]}
+    inputs = [[3, column] for column in sorted(columns)]
+    visitor.expect(lambda: visitor.see(masked)["highlighted"], inputs)
+    # The step, its sentence and the formula stay with the selected number.
+    assert visitor.see(masked)["told"] == told
+    assert visitor.page.locator(".detail").inner_text() == before
+    # Where the matrix shows the number under the pointer, all of them follow it.
+    visitor.button("softmax").click()
+    flow.locator("canvas").hover(position={"x": left + 1.4 * row, "y": top + 3.5 * row})
+    visitor.see(weights, (weights, 3, 1))
+    token = visitor.said[3]
+    visitor.expect(
+        lambda: visitor.page.locator(".detail h2").inner_text(), f"Block 0, head 0: attention from “{token}”"
+    )
 
 
 def test_value_is_traced_down_to_a_weight_and_back(visitor):
@@ -337,3 +346,15 @@ def test_keys_change_nothing_in_a_view_without_steps(visitor):
         visitor.page.keyboard.press(key)
     visitor.settle()
     assert visitor.page.url == before
+
+
+def test_the_input_of_a_block_is_shown_in_that_block(visitor):
+    visitor.open(model="modern", text=TEXT, block=1, part="norm", step="norm")
+    visitor.see("block.1.normed")
+    visitor.page.locator("[role=gridcell][data-row='3'][data-column='1']").click()
+    visitor.page.locator("[data-testid=card] .number").first.click()
+    visitor.see("block.1.input", ("block.1.input", 3, 1))
+    assert visitor.page.locator(".detail h2").inner_text() == "Block 1: First norm"
+    visitor.page.locator("[data-testid=card] .number").first.click()
+    visitor.see("block.0.output", ("block.0.output", 3, 1))
+    assert visitor.page.locator(".detail h2").inner_text() == "Block 0: Add feed-forward"

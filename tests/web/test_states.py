@@ -162,3 +162,27 @@ def test_scoring_heads_is_shown_as_work_in_progress(visitor):
     held.pop().continue_()
     visitor.expect(computing.count, 0)
     visitor.page.locator(".caption").filter(has_text="%").first.wait_for()
+
+
+def test_generating_neither_fades_the_page_nor_covers_the_tabs(visitor):
+    visitor.open(model="modern", text=TEXT)
+    main, notice = visitor.page.locator("main"), visitor.page.locator(".waiting")
+    release = hold(visitor, "/api/trace")
+    asked = len(visitor.asked)
+    visitor.page.locator("header .primary").click()
+    visitor.expect(lambda: any("/api/trace" in each.url for each in visitor.asked[asked:]), True)
+    notice.wait_for()
+    assert "stale" not in main.get_attribute("class")
+    tabs = visitor.page.locator("[data-place=views]").bounding_box()
+    assert notice.bounding_box()["y"] > tabs["y"] + tabs["height"]
+    release()
+    visitor.settle()
+    release = hold(visitor, "/api/trace")
+    asked = len(visitor.asked)
+    visitor.button("Generate").click()
+    visitor.expect(lambda: any("/api/trace" in each.url for each in visitor.asked[asked:]), True)
+    assert "stale" not in main.get_attribute("class")
+    assert notice.count() == 0
+    visitor.button("Stop").first.click()
+    release()
+    visitor.settle()

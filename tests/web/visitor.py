@@ -217,9 +217,15 @@ def compact(x):
     return fixed(x, exact)
 
 
-def percent(p):
-    x = 100 * p
-    return f"{fixed(x, 0 if x >= 9.95 or x == 0 else 1 if x >= 0.095 else 2)}%"
+def percent(p, decimals=0):
+    """Format a probability as on the page: only 0 is 0%, and only 1 is 100%."""
+    x, most = 100 * p, max(decimals, 1)
+    unit = 10**-most
+    if 0 < x < unit / 2:
+        return f"<{fixed(unit, most)}%"
+    if 100 - unit / 2 <= x < 100:
+        return f">{fixed(100 - unit, most)}%"
+    return f"{fixed(x, most if 0 < x < 9.95 or 99.5 <= x < 100 else decimals)}%"
 
 
 def shows(shown, x, write=short):

@@ -119,6 +119,9 @@ class WhyRequest(TextRequest):
     head: Annotated[int, Field(ge=0, lt=2**31)]
     query_position: Position
     key_position: Position
+    against_position: Position | None = Field(
+        None, description="Another key position, whose score is subtracted."
+    )
     count: Annotated[int, Field(ge=1, le=200)] = Field(20, description="How many pairs of parts to return.")
 
 
@@ -129,7 +132,7 @@ class PartPair(WireModel):
 
 
 class WhyResponse(WireModel):
-    """The score, the contribution of each part on either side, and the pairs of parts that contribute most."""
+    """The score or difference, each part's contribution on either side, and the pairs that contribute most."""
 
     score: float | None
     query: list[Part]

@@ -79,15 +79,22 @@ class ResponseRecorder:
         ]
 
     def record_scores(self, block: int, head: int) -> None:
-        """Record what explains a head's largest score in each of the last rows."""
-        weights = self.trace.read(f"block.{block}.head.{head}.weights").float().cpu().numpy()
+        """Record what sets a head's largest score apart from the second largest, in each of the last rows."""
+        name = f"block.{block}.head.{head}"
+        weights = self.trace.read(f"{name}.weights").float().cpu().numpy()
+        masked = self.trace.read(f"{name}.masked").float().cpu().numpy()
         for row in range(max(0, len(weights) - MAX_QUERIES), len(weights)):
             key = int(np.argmax(weights[row]))
+            others = np.where(np.isneginf(masked[row]), -1, weights[row])
+            others[key] = -1
+            if others.max() < 0:
+                continue  # nothing to compare the only visible token with
             fields = {
                 "block": block,
                 "head": head,
                 "query_position": row,
                 "key_position": key,
+                "against_position": int(np.argmax(others)),
                 "count": MAX_PAIRS,
             }
             self.store("/api/why", fields, self.request_json("/api/why", **fields))

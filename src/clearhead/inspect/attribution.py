@@ -62,7 +62,10 @@ class Attribution:
 
 @dataclass(frozen=True, repr=False)
 class ScoreAttribution:
-    """A score q·k decomposed by what each component wrote at the query position and at the key position."""
+    """A score q·k decomposed by what each component wrote at the query position and at the key position.
+
+    If it is a difference, the columns hold what is written at one key position minus the same at the other.
+    """
 
     names: list[str]
     values: Tensor  # N N: rows for the query side, columns for the key side
@@ -137,42 +140,59 @@ def logit_name(trace: ResidualTrace, token: int, position: int, against: int | N
 
 
 def attribute_score(
-    trace: ResidualTrace, block: int, head: int, query_position: int, key_position: int
+    trace: ResidualTrace,
+    block: int,
+    head: int,
+    query_position: int,
+    key_position: int,
+    against: int | None = None,
 ) -> ScoreAttribution:
-    """Decompose a head's score between two positions by what each component wrote before the head's block."""
+    """Decompose a head's score between two positions by what each component wrote before the head's block.
+
+    With `against`, decompose the difference to the score of another key position.
+    """
+    if trace.edits.touch(Site("scores", block, head=head)):
+        raise UserError(f"block.{block}.head.{head}.scores is edited: an edited score is not a sum of parts")
+    _, query = _side(trace, block, head, query_position, "query")
+    names, key = _side(trace, block, head, key_position, "key")
+    title = f"the score of block {block}, head {head}, from position {query_position} to {key_position}"
+    if against is not None:
+        key = key - _side(trace, block, head, against, "key")[1]
+        title += f" minus that to {against}"
+    return ScoreAttribution(names, query @ key.T, title)
+
+
+def _side(trace: ResidualTrace, block: int, head: int, position: int, name: str) -> tuple[list[str], Tensor]:
+    """Return the parts of a query or a key: N D."""
     module = trace.network.blocks[block]
     assert isinstance(module, Block)
     attention = module.attention
-    shared = head // (trace.config.n_head // trace.config.n_kv_head)
-    if trace.edits.touch(Site("scores", block, head=head)):
-        raise UserError(f"block.{block}.head.{head}.scores is edited: an edited score is not a sum of parts")
-    edited, sides = bool(trace.edits.of(block).made), []
-    for position, linear, norm, own, name in (
-        (query_position, attention.query, attention.query_norm, head, "query"),
-        (key_position, attention.key, attention.key_norm, shared, "key"),
-    ):
-        names, parts = _stack(written(trace, position, block))
-        if edited:  # after each step, what the edits changed becomes a separate part
-            names, parts = _with_edits(names, parts, trace.read(f"block.{block}.input", rows=position)[0])
-        scale = trace.read(f"block.{block}.normed.scale")[position]
-        names, parts = through_norm(module.norm, names, parts, scale, "shift")
-        if edited:
-            names, parts = _with_edits(names, parts, trace.read(f"block.{block}.normed", rows=position)[0])
-        names, parts = _through_linear(linear, own, trace.config.d_head, names, parts)
-        raw = trace.read(f"block.{block}.head.{head}.{name}_raw", rows=position)[0]
-        if edited:
-            names, parts = _with_edits(names, parts, raw)
-        if norm is not None:
-            names, parts = through_norm(norm, names, parts, norm_scale(norm, raw), "head shift")
-        if trace.rotations[block] is not None:
-            cos, sin = (angles[:, position : position + 1] for angles in trace.rotations[block] or ())
-            parts = rotate(parts[None, :, None], (cos, sin))[0, :, 0]
-        if edited:
-            actual = trace.read(f"block.{block}.head.{head}.{name}", rows=position)[0]
-            names, parts = _with_edits(names, parts, actual)
-        sides.append(parts)
-    title = f"the score of block {block}, head {head}, from position {query_position} to {key_position}"
-    return ScoreAttribution(names, sides[0] @ sides[1].T, title)
+    if name == "query":
+        linear, norm, own = attention.query, attention.query_norm, head
+    else:
+        shared = head // (trace.config.n_head // trace.config.n_kv_head)
+        linear, norm, own = attention.key, attention.key_norm, shared
+    edited = bool(trace.edits.of(block).made)
+    names, parts = _stack(written(trace, position, block))
+    if edited:  # after each step, what the edits changed becomes a separate part
+        names, parts = _with_edits(names, parts, trace.read(f"block.{block}.input", rows=position)[0])
+    scale = trace.read(f"block.{block}.normed.scale")[position]
+    names, parts = through_norm(module.norm, names, parts, scale, "shift")
+    if edited:
+        names, parts = _with_edits(names, parts, trace.read(f"block.{block}.normed", rows=position)[0])
+    names, parts = _through_linear(linear, own, trace.config.d_head, names, parts)
+    raw = trace.read(f"block.{block}.head.{head}.{name}_raw", rows=position)[0]
+    if edited:
+        names, parts = _with_edits(names, parts, raw)
+    if norm is not None:
+        names, parts = through_norm(norm, names, parts, norm_scale(norm, raw), "head shift")
+    if trace.rotations[block] is not None:
+        cos, sin = (angles[:, position : position + 1] for angles in trace.rotations[block] or ())
+        parts = rotate(parts[None, :, None], (cos, sin))[0, :, 0]
+    if edited:
+        actual = trace.read(f"block.{block}.head.{head}.{name}", rows=position)[0]
+        names, parts = _with_edits(names, parts, actual)
+    return names, parts
 
 
 def _with_edits(names: list[str], parts: Tensor, actual: Tensor) -> tuple[list[str], Tensor]:

@@ -68,10 +68,12 @@ class HeadView:
     def read(self, name: str, rows: Selection = None, columns: Selection = None) -> Tensor:
         return self._trace.read(f"block.{self._block}.{self._kind}.{self._head}.{name}", rows, columns)
 
-    def why(self, query_position: int, key_position: int) -> ScoreAttribution:
+    def why(self, query_position: int, key_position: int, *, against: int | None = None) -> ScoreAttribution:
         """Explain a score: decompose it by what each component wrote before this block.
 
-        The scales of the norms at both positions are treated as constants; the parts sum to the score.
+        The scales of the norms at both positions are treated as constants; the parts sum to the score. With
+        `against`, another key position, they sum to the difference between the two scores. Only differences
+        within a row matter to the softmax; what is the same for both keys, such as the bias, cancels out.
         """
         trace = self._trace
         trace.check_single()
@@ -79,8 +81,10 @@ class HeadView:
             raise UserError("a key-value head has no scores of its own: use a head that shares it")
         query_position = trace.check_position(query_position)
         key_position = trace.check_position(key_position)
+        if against is not None:
+            against = trace.check_position(against)
         with torch.set_grad_enabled(trace.grad):
-            return attribute_score(trace, self._block, self._head, query_position, key_position)
+            return attribute_score(trace, self._block, self._head, query_position, key_position, against)
 
     def __getattr__(self, name: str) -> Tensor:
         if name.startswith("_"):

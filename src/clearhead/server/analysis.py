@@ -93,9 +93,9 @@ def attribute(body: api.AttributeRequest, query: Query) -> api.AttributeResponse
 
 
 def why(body: api.WhyRequest, query: Query) -> api.WhyResponse:
-    """Split the attention score of a query and a key position into contributions of earlier components."""
+    """Split an attention score, or the difference of two, into contributions of earlier components."""
     head = query.trace(body).block[body.block].head[body.head]
-    split = head.why(body.query_position, body.key_position)
+    split = head.why(body.query_position, body.key_position, against=body.against_position)
     query_parts, key_parts = (
         sorted(zip(split.names, split.values.sum(dim).tolist(), strict=True), key=lambda part: -abs(part[1]))
         for dim in (1, 0)

@@ -101,7 +101,7 @@ function paintTokens(
   muted: string,
 ): void {
   const { tokens } = layout.columns;
-  const size = Math.min(14, layout.rowHeight - 1);
+  const size = Math.min(14, layout.rowHeight);
   for (const row of rows)
     pen.text(tokens.x + 2, rowY(layout, row), String(row), { size: Math.min(11, size), fill: muted });
   const maxLength = Math.floor((tokens.width - 30) / (size * 0.56));
@@ -188,12 +188,11 @@ function paintAttention(pen: Pen, layout: Layout, data: FlowData, rows: number[]
     });
   });
   const ink = theme === "light" ? "#1d2026" : "#eceae4";
-  if (width >= MIN_NAMED.width && layout.rowHeight >= MIN_NAMED.height)
-    paintColumnNames(pen, layout, data, rows, theme, ink);
+  if (width >= MIN_NAMED) paintColumnNames(pen, layout, data, rows, theme, ink);
   if (data.attended !== null && !data.pointed) paintFrame(pen, layout, data.row, data.attended, ink);
 }
 
-const MIN_NAMED = { width: 6, height: 11 }; // pixels: the names of smaller cells would be too small
+const MIN_NAMED = 6; // pixels: the names of narrower cells would overlap
 
 /** The name of each column, beside its topmost cell: the masked future leaves room for it there. */
 function paintColumnNames(
@@ -206,7 +205,7 @@ function paintColumnNames(
 ): void {
   const { attention } = layout.columns;
   const { width } = attentionCell(layout);
-  const size = Math.min(11, layout.rowHeight - 2);
+  const size = Math.min(11, layout.rowHeight - 0.5);
   const height = Math.max(drawnCell(layout).height, size + 2);
   const end = attention.x + layout.length * width;
   const attended = data.pointed ? data.pointed.attended : data.attended;

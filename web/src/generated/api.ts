@@ -315,7 +315,7 @@ export interface paths {
         put?: never;
         /**
          * Why
-         * @description Split the attention score of a query and a key position into contributions of earlier components.
+         * @description Split an attention score, or the difference of two, into contributions of earlier components.
          */
         post: operations["why_api_why_post"];
         delete?: never;
@@ -3435,6 +3435,11 @@ export interface components {
              */
             key_position: number;
             /**
+             * Against Position
+             * @description Another key position, whose score is subtracted.
+             */
+            against_position?: number | null;
+            /**
              * Count
              * @description How many pairs of parts to return.
              * @default 20
@@ -3443,7 +3448,7 @@ export interface components {
         };
         /**
          * WhyResponse
-         * @description The score, the contribution of each part on either side, and the pairs of parts that contribute most.
+         * @description The score or difference, each part's contribution on either side, and the pairs that contribute most.
          */
         WhyResponse: {
             /** Score */

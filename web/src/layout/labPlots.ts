@@ -10,10 +10,11 @@ export function formatValue(value: Value, yes: string, no: string): string {
   if (value === null) return "–";
   if (typeof value === "boolean") return value ? yes : no;
   if (typeof value === "string") return value;
-  if (Number.isInteger(value)) return String(value);
+  if (Number.isInteger(value)) return String(value).replace("-", "−");
   const size = Math.abs(value);
   if (size >= 10 && size < 1e5) return short(value);
-  return localizeDecimal(size < 1e-3 || size >= 1e5 ? value.toExponential(2) : value.toFixed(4));
+  const text = size < 1e-3 || size >= 1e5 ? value.toExponential(2) : value.toFixed(4);
+  return localizeDecimal(text).replaceAll("-", "−");
 }
 
 /** Translates a heading. Each * in a pattern matches a part, which is itself translated if it has a translation. */

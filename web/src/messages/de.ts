@@ -249,8 +249,12 @@ export const de: Messages = {
     looks: (block, head, from, to) => `Warum Kopf ${block}.${head} von „${from}“ aus auf „${to}“ achtet`,
     token: (token) => `„${token}“`,
     rest: (n) => (n === 1 ? "1 weiteres Paar" : `${n} weitere Paare zusammen`),
-    score: (score) =>
-      `Der Score $q \\cdot k = ${score}$ ist eine Summe über Paare von Beiträgen: einer zum Residualstrom an der Position der Anfrage, einer zu dem an der Position des Schlüssels.`,
+    apart: (key, share, other, otherShare) =>
+      `„${key}“ bekommt ${share} der Aufmerksamkeit, „${other}“ als zweitstärkstes Token ${otherShare}. Ihre Scores unterscheiden sich um`,
+    cancels:
+      "Die Differenz ist eine Summe über Paare von Beiträgen an der Position der Anfrage und an den Positionen der Schlüssel. Was bei beiden Schlüsseln gleich ist, hebt sich auf: Auch der Softmax ignoriert es.",
+    alone: (token) =>
+      `„${token}“ kann auf kein anderes Token achten; das Gewicht ist daher 100\u202f%, unabhängig vom Score.`,
   },
   words: {
     description:
@@ -426,6 +430,13 @@ export const de: Messages = {
     loss: (loss) => `Verlust ${loss}`,
     follow: "dem neuesten Schritt folgen",
   },
+  matrix: {
+    columns: "Spalten",
+    rows: "Zeilen",
+    range: (name, first, last, total) => `${name} ${first}–${last} von ${total}`,
+    back: (name) => `Vorige ${name}`,
+    forth: (name) => `Nächste ${name}`,
+  },
   flow: {
     title: "Vorwärtsdurchlauf",
     tokens: "Tokens",
@@ -454,8 +465,11 @@ export const de: Messages = {
     pagesSay: "Nicht alle Spalten passen nebeneinander.",
     previousPage: "Vorige Spalten",
     nextPage: "Nächste Spalten",
+    above: (n) => `▴ ${n} weitere`,
+    below: (n) => `▾ ${n} weitere`,
   },
   strip: {
+    legend: (token) => `Wie viel seiner Aufmerksamkeit „${token}“ im gewählten Kopf auf jedes Token richtet`,
     head: (j) => `Kopf ${j}`,
     weight: (from, to, weight, head) =>
       `„${from}“ richtet ${weight} der Aufmerksamkeit auf „${to}“ (${head})`,
@@ -498,7 +512,7 @@ export const de: Messages = {
       "Jeder Wert ist ein mittleres Aufmerksamkeitsgewicht, gemessen an zufälligen, einmal wiederholten Tokens und nicht am Text oben.",
     best: (kind, score) => `${kind}: ${score} seiner Aufmerksamkeit`,
     nothing: "kein bekanntes Muster",
-    only: "Nur diese",
+    only: "Nur klare Fälle",
     onlyHint:
       "Nur Köpfe zeigen, deren Wert mindestens doppelt so hoch ist wie bei gleichmäßiger Aufmerksamkeit",
     none: "Kein Kopf liegt bei diesem Muster deutlich über dem Zufallswert.",

@@ -239,8 +239,12 @@ export const en = {
       `Why head ${block}.${head} attends from “${from}” to “${to}”`,
     token: (token: string) => `“${token}”`,
     rest: (n: number) => (n === 1 ? "1 other pair" : `${n} other pairs combined`),
-    score: (score: string) =>
-      `The score $q \\cdot k = ${score}$ is a sum over pairs of contributions: one to the residual stream at the query's position, one to that at the key's.`,
+    apart: (key: string, share: string, other: string, otherShare: string) =>
+      `“${key}” gets ${share} of the attention and the runner-up “${other}” gets ${otherShare}. Their scores differ by`,
+    cancels:
+      "The difference is a sum over pairs of what was written at the query's position and at the keys' positions. What is the same for both keys cancels out: the softmax ignores it too.",
+    alone: (token: string) =>
+      `“${token}” can attend to no other token, so the weight is 100%, whatever the score.`,
   },
   words: {
     description:
@@ -405,6 +409,15 @@ export const en = {
     loss: (loss: string) => `loss ${loss}`,
     follow: "follow the latest step",
   },
+  /** Below a matrix that does not fit. */
+  matrix: {
+    columns: "columns",
+    rows: "rows",
+    range: (name: string, first: number, last: number, total: number) =>
+      `${name} ${first}–${last} of ${total}`,
+    back: (name: string) => `Previous ${name}`,
+    forth: (name: string) => `Next ${name}`,
+  },
   flow: {
     title: "Forward pass",
     tokens: "tokens",
@@ -434,9 +447,13 @@ export const en = {
     pagesSay: "The columns do not all fit side by side.",
     previousPage: "Previous columns",
     nextPage: "Next columns",
+    above: (n: number) => `▴ ${n} more`,
+    below: (n: number) => `▾ ${n} more`,
   },
   /** The flow in one line, above most views. */
   strip: {
+    legend: (token: string) =>
+      `How much of its attention “${token}” puts on each token, in the selected head`,
     head: (j: number) => `head ${j}`,
     weight: (from: string, to: string, weight: string, head: string) =>
       `“${from}” puts ${weight} of its attention on “${to}” (${head})`,
@@ -479,7 +496,7 @@ export const en = {
       "Each score is a mean attention weight, measured on random tokens repeated once, not on the text above.",
     best: (kind: string, score: string) => `${kind}: ${score} of its attention`,
     nothing: "no known pattern",
-    only: "Only these",
+    only: "Only clear cases",
     onlyHint: "Show only heads whose score is at least twice that of uniform attention",
     none: "No head's score for this pattern is clearly above chance.",
     finding: "Scoring every head on small texts with known answers. This takes a while, once per model…",

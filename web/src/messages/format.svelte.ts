@@ -31,12 +31,16 @@ export function fixed(x: number, digits: number): string {
   return `${x < 0 && Number(text) !== 0 ? "−" : ""}${localizeDecimal(text)}`;
 }
 
-/** Such as 88%, 0.4% or <0.01%, with at least `decimals`; in German with a narrow no-break space before the sign. */
+/** Such as 88%, 4.2%, <0.1% or >99.9%, with at least `decimals`: only 0 is 0%, and only 1 is 100%. In German with a
+ * narrow no-break space before the sign. */
 export function percent(p: number, decimals = 0): string {
   const value = 100 * p;
-  const isTiny = value > 0 && value < 0.005;
-  const digits = Math.max(decimals, value >= 9.95 || value === 0 ? 0 : value >= 0.095 ? 1 : 2);
-  const shown = isTiny ? `<${fixed(0.01, 2)}` : fixed(value, digits);
+  const most = Math.max(decimals, 1);
+  const unit = 10 ** -most;
+  const isRounded = (value > 0 && value < 9.95) || (value < 100 && value >= 99.5);
+  let shown = fixed(value, isRounded ? most : decimals);
+  if (value > 0 && value < unit / 2) shown = `<${fixed(unit, most)}`;
+  if (value < 100 && value >= 100 - unit / 2) shown = `>${fixed(100 - unit, most)}`;
   return `${shown}${locale.language === "de" ? "\u202f" : ""}%`;
 }
 
@@ -66,7 +70,7 @@ export function positionLabel(tokens: readonly string[], row: number): string {
   return label + String(row).replace(/\d/g, (digit) => SUBSCRIPTS[Number(digit)]!);
 }
 
-/** A token for display: whitespace and control characters become visible where they matter. */
+/** A token of a text for display: whitespace and control characters become visible where they matter. */
 export function tokenLabel(token: string): string {
   const marked = token
     .replaceAll("\n", "⏎")
@@ -84,7 +88,7 @@ export function byteHint(words: { byteToken: (token: string) => string }, token:
   return /\\x[0-9a-f]{2}/.test(token) ? words.byteToken(token) : undefined;
 }
 
-/** Also shows a leading space: " b" and "b" are two tokens. */
+/** A token of the vocabulary, such as a prediction. Also shows a leading space: " b" and "b" are two tokens. */
 export function exactTokenLabel(token: string): string {
   const text = tokenLabel(token);
   return token.startsWith(" ") && !text.startsWith("␣") ? `␣${text}` : text;

@@ -286,10 +286,12 @@ export function hasPositions(config: Config): boolean {
   return config.position === "learned" || config.position === "sinusoidal";
 }
 
+// Sums of everything written before: tracing them back would single out the one head on screen.
+const SUMS = new Set(["attention", "attention_normed", "middle", "output"]);
 const MAX_DEPTH = 4; // how many derivations to trace back
 const MAX_CELLS = 64; // how many cells of an area to derive
 
-/** The areas to highlight. If none of them is on screen, also their nearest inputs that are. */
+/** The areas to highlight. If none of them is on screen, also their nearest inputs that are, except through sums. */
 export function findHighlights(
   config: Config,
   ids: readonly number[],
@@ -300,11 +302,17 @@ export function findHighlights(
   const isHidden = () => sources.length > 0 && !sources.some(({ name }) => isOnScreen(name));
   for (let depth = 0; depth < MAX_DEPTH && isHidden(); depth++) {
     const inputs = sources
+      .filter(({ name }) => !isSum(name))
       .flatMap((area) => cellsIn(config, ids.length, area))
       .flatMap((cell) => derive(config, ids, cell).inputs);
     sources = [...new Map(inputs.map((area) => [areaKey(area), area])).values()];
   }
   return sources === areas ? areas : [...areas, ...sources.filter(({ name }) => isOnScreen(name))];
+}
+
+function isSum(name: string): boolean {
+  const { block, part } = parseSite(name);
+  return SUMS.has(part) || (part === "input" && block !== 0);
 }
 
 /** The cells of an area that are not masked. */

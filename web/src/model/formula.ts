@@ -46,7 +46,7 @@ export function writeFormula(explained: Explained): Formula {
     symbols: `\\displaystyle ${operation === "multiply" ? right : right === "" ? own : `${own} = ${right}`} =`,
     result: number(value, isTrained ? fixed(value, 4) : precise(value)),
     rounded: isTrained || short(value) === precise(value) ? null : `\\approx ${number(value, short(value))}`,
-    numbers: numbers === null ? null : `\\displaystyle {}= ${numbers}`,
+    numbers: numbers === null ? null : `\\displaystyle {}= \\nobreak ${numbers}`,
   };
 }
 

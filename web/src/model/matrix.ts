@@ -150,6 +150,16 @@ export function poolLargest(values: Float32Array, count: number): Float32Array {
   return pooled;
 }
 
+/** The index of the number that `poolLargest` keeps of a segment. */
+export function largestInSegment(values: Float32Array, segment: number, count: number): number {
+  if (values.length <= count) return segment;
+  const first = Math.ceil((segment * values.length) / count);
+  const last = Math.ceil(((segment + 1) * values.length) / count);
+  let best = first;
+  for (let i = first; i < last; i++) if (Math.abs(values[i]!) > Math.abs(values[best]!)) best = i;
+  return best;
+}
+
 /** The columns of a row from the largest number to the smallest; columns without a number come last. */
 export function sortColumns(row: ArrayLike<number>): number[] {
   const size = (column: number) => (Number.isNaN(row[column]!) ? -Infinity : row[column]!);
@@ -167,4 +177,16 @@ export function pickColumns(matrix: Matrix, columns: number[], firstColumn: numb
 /** The position of the largest value; 0 if there are none. */
 export function indexOfLargest(values: Float32Array = new Float32Array()): number {
   return values.reduce((best, value, i) => (value > values[best]! ? i : best), 0);
+}
+
+/** The position of the second-largest value within a half-open range, other than `largest`; null if there is none. */
+export function runnerUp(
+  values: Float32Array,
+  largest: number,
+  [first, end]: [number, number],
+): number | null {
+  let best: number | null = null;
+  for (let i = Math.max(0, first); i < Math.min(values.length, end); i++)
+    if (i !== largest && (best === null || values[i]! > values[best]!)) best = i;
+  return best;
 }

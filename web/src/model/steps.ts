@@ -108,9 +108,6 @@ export function stepsOf(part: PartName, config: Config, block: number, head: num
 export function shownSite(site: string, config: Config): string {
   const group = config.n_head / config.n_kv_head;
   return site
-    .replace(/^block\.(\d+)\.input$/, (site, i: string) =>
-      i === "0" ? site : `block.${Number(i) - 1}.output`,
-    )
     .replace(/kv_head\.(\d+)/, (_, k: string) => `head.${Number(k) * group}`)
     .replace(/head\.\d+\.(query|key)$/, (site) => (hasRawQueries(config) ? site : `${site}_raw`));
 }

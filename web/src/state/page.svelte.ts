@@ -64,6 +64,7 @@ export class Page extends Selection {
   #openingHead: HeadIndex = { block: START_LOCATION.block, head: START_LOCATION.head }; // where the page opened
   #opensHead: boolean; // whether the head is chosen along with the text, because the address names none
   #loading = $state(0); // how many inputs are being run
+  #extending = $state(0); // how many of them append a token
 
   constructor(
     api: ApiClient,
@@ -120,7 +121,7 @@ export class Page extends Selection {
   /** Whether the screen still shows a text or model other than the chosen one. */
   readonly stale = $derived(
     this.draft === "" ||
-      this.loading ||
+      this.#loading > this.#extending || // what is shown stays true when a token is appended
       (this.connection.problem !== null && this.shown?.trace.text !== this.location.text),
   );
   /** Whether anything on screen is still loading. */
@@ -329,8 +330,14 @@ export class Page extends Selection {
     this.offline === null || this.shown === null ? null : this.offline.targets(this.shown.input),
   );
 
-  #run(appended?: Appended): Promise<void> {
-    return this.#while(() => this.#load(appended));
+  async #run(appended?: Appended): Promise<void> {
+    const extending = appended?.piece ? 1 : 0;
+    this.#extending += extending;
+    try {
+      await this.#while(() => this.#load(appended));
+    } finally {
+      this.#extending -= extending;
+    }
   }
 
   async #while(task: () => Promise<void>): Promise<void> {

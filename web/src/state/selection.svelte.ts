@@ -4,9 +4,16 @@ import type { OfflineSource } from "../engine/offline";
 import type { TraceResult } from "../engine/traces";
 import type { Config } from "../engine/types";
 import { columnSites, LONG_TEXT } from "../layout/columns";
-import { derive, deriveWeighed, findHighlights, WEIGHED } from "../model/derivation";
+import {
+  derive,
+  type Derivation,
+  deriveWeighed,
+  findHighlights,
+  visiblePositions,
+  WEIGHED,
+} from "../model/derivation";
 import type { HeadIndex } from "../model/headKinds";
-import { indexOfLargest } from "../model/matrix";
+import { indexOfLargest, runnerUp } from "../model/matrix";
 import {
   type Area,
   type Cell,
@@ -90,23 +97,33 @@ export class Selection {
   });
   /** The token with the largest of these weights. */
   readonly mostAttended = $derived(indexOfLargest(this.weights));
+  /** The token with the second largest; null if only one is visible. */
+  readonly runnerUp = $derived.by(() => {
+    if (this.weights === undefined || this.config === null) return null;
+    return runnerUp(this.weights, this.mostAttended, visiblePositions(this.config, this.block, this.row));
+  });
   /** The open numbers, from the first one opened to the one explained. */
   readonly openCells = $derived(this.location.open);
-  /** The cell to explain: the last one opened, the hovered one, or a default. */
-  readonly cell = $derived(this.openCells.at(-1) ?? this.hovered ?? this.#defaultCell());
-  readonly derivation = $derived.by(() => {
-    if (this.cell === null || this.shown === null) return null;
-    const { name, row, column } = this.cell;
-    if (parseSite(name).part === WEIGHED) return deriveWeighed(this.block, this.head, this.row, row, column);
-    return derive(this.shown.config, this.shown.trace.ids, this.cell);
-  });
-  /** The areas that the explained cell was computed from. */
+  /** The cell to explain: the last one opened, the hovered one of the shown matrix, or a default. */
+  readonly cell = $derived(
+    this.openCells.at(-1) ?? (this.hovered?.name === this.site ? this.hovered : null) ?? this.#defaultCell(),
+  );
+  readonly derivation = $derived(this.#derive(this.cell));
+  /** The areas that the open cell, the one under the pointer or the explained one was computed from. */
   readonly highlighted = $derived.by((): Area[] => {
-    if (this.derivation === null || this.shown === null) return [];
+    const derivation = this.#derive(this.openCells.at(-1) ?? this.hovered ?? this.cell);
+    if (derivation === null || this.shown === null) return [];
     const onScreen = [...Object.values<string>(columnSites(this.block, this.head)), this.site];
     const isOnScreen = (name: string) => onScreen.includes(name);
-    return findHighlights(this.shown.config, this.shown.trace.ids, this.derivation.inputs, isOnScreen);
+    return findHighlights(this.shown.config, this.shown.trace.ids, derivation.inputs, isOnScreen);
   });
+
+  #derive(cell: Cell | null): Derivation | null {
+    if (cell === null || this.shown === null) return null;
+    const { name, row, column } = cell;
+    if (parseSite(name).part === WEIGHED) return deriveWeighed(this.block, this.head, this.row, row, column);
+    return derive(this.shown.config, this.shown.trace.ids, cell);
+  }
 
   goTo(target: Partial<Omit<PageLocation, "sampling" | "edits">>): void {
     const moves = [target.block, target.head, target.part].some((value) => value !== undefined);

@@ -33,8 +33,14 @@ test.each([
   [1, "100%"],
   [0.6023, "60%"],
   [0.0834, "8.3%"],
-  [0.00031, "0.03%"],
+  [0.0031, "0.3%"],
+  [0.00049, "<0.1%"],
+  [1e-12, "<0.1%"],
   [0, "0%"],
+  [0.994, "99%"],
+  [0.9962, "99.6%"],
+  [0.9998, ">99.9%"],
+  [1 - 1e-9, ">99.9%"],
 ])("formats %d as %s", (share, text) => expect(percent(share)).toBe(text));
 
 test("separates thousands by language", () => {
@@ -97,5 +103,7 @@ test("a repeated token is labeled with its position", () => {
 
 test("a percentage has as many decimals as asked for", () => {
   expect(percent(0.1716, 1)).toBe("17.2%");
-  expect(percent(0.0004, 1)).toBe("0.04%");
+  expect(percent(0.0004, 1)).toBe("<0.1%");
+  expect(percent(0.0004, 2)).toBe("0.04%");
+  expect(percent(0.99998, 2)).toBe(">99.99%");
 });

@@ -17,6 +17,14 @@ test("highlights the nearest inputs on screen if the direct ones are not", () =>
   expect(findHighlights(CONFIG, ids, inputs, (site) => site === name("masked"))).toEqual(inputs);
 });
 
+test("does not blame one head for a number that all heads contribute to", () => {
+  const onScreen = ["weights", "value", "mixed"].map((part) => `block.1.head.1.${part}`);
+  for (const name of ["block.1.normed2", "block.1.middle", "block.1.attention", "block.2.normed"]) {
+    const { inputs } = derive(CONFIG, [1, 2, 3], { name, row: 1, column: 0 });
+    expect(findHighlights(CONFIG, [1, 2, 3], inputs, (site) => onScreen.includes(site))).toEqual(inputs);
+  }
+});
+
 test("a weighted sum of values has no terms for masked tokens", () => {
   const weights = [0.5, 0, 0.25, 0, 0, 0];
   const values = [1, 1, 4, 9, 9, 9];

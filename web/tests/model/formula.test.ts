@@ -71,7 +71,7 @@ describe("each operation, with symbols and with numbers", () => {
   ) => {
     const formula = write(config, cell, numbers);
     expect(formula.symbols).toBe(`${symbols} =`);
-    expect(formula.numbers).toBe(written === null ? null : `{}= ${written}`);
+    expect(formula.numbers).toBe(written === null ? null : `{}= \\nobreak ${written}`);
     expect(formula.result).toBe("0.50");
   };
 
@@ -109,7 +109,7 @@ describe("each operation, with symbols and with numbers", () => {
     );
     expect(formula.symbols).toBe("a_{5,3} = \\alpha_{5} \\cdot v_{{:},3} =");
     expect(formula.numbers).toBe(
-      "{}= {6.00 \\cdot 1.00} + {5.00 \\cdot 1.00} + {4.00 \\cdot 1.00} + {3.00 \\cdot 1.00} + \\text{… 2 smaller}",
+      "{}= \\nobreak {6.00 \\cdot 1.00} + {5.00 \\cdot 1.00} + {4.00 \\cdot 1.00} + {3.00 \\cdot 1.00} + \\text{… 2 smaller}",
     );
     expect(formula.result).toBe("21.0");
   });
@@ -258,7 +258,7 @@ describe("each operation, with symbols and with numbers", () => {
     const derivation: Derivation = deriveWeighed(0, 0, 5, 3, 1);
     const formula = write(PLAIN, "block.0.head.0.weighed 3 1", [[0.5], [-1]], -0.5, { derivation });
     expect(formula.symbols).toBe("\\alpha_{5,3} \\cdot v_{3,1} =");
-    expect(formula.numbers).toBe("{}= 0.50 \\cdot (-1.00)");
+    expect(formula.numbers).toBe("{}= \\nobreak 0.50 \\cdot (-1.00)");
     expect(formula.result).toBe("-0.50");
   });
   test("look up: with and without a scale", () => {

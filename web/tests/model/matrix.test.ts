@@ -3,9 +3,11 @@ import {
   applyMask,
   decodeMatrices,
   downsample,
+  largestInSegment,
   Matrix,
   pickColumns,
   poolLargest,
+  runnerUp,
   sortColumns,
 } from "../../src/model/matrix";
 
@@ -67,4 +69,19 @@ test("picks columns in any order", () => {
   const matrix = new Matrix(Float32Array.of(1, 2, 3, 4, 5, 6), 2, 3, 7);
   const picked = pickColumns(matrix, [2, 0], 64);
   expect([picked.at(7, 64), picked.at(7, 65), picked.at(8, 64), picked.at(8, 65)]).toEqual([3, 1, 6, 4]);
+});
+
+test("finds the runner-up among the visible positions", () => {
+  const weights = Float32Array.of(0.1, 0.6, 0.2, 0.1, 0.9);
+  expect(runnerUp(weights, 1, [0, 4])).toBe(2);
+  expect(runnerUp(weights, 2, [2, 4])).toBe(3);
+  expect(runnerUp(weights, 0, [0, 1])).toBeNull();
+  expect(runnerUp(weights, 4, [0, Infinity])).toBe(1);
+});
+
+test("finds the number that a pooled segment shows", () => {
+  const values = Float32Array.of(1, -5, 2, 3, -1, 0, 4, 2);
+  const pooled = poolLargest(values, 3);
+  expect([0, 1, 2].map((segment) => values[largestInSegment(values, segment, 3)])).toEqual([...pooled]);
+  expect(largestInSegment(values, 5, 8)).toBe(5);
 });

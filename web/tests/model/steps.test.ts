@@ -16,7 +16,8 @@ test("finds the step of every site", () => {
     head: 2,
     site: 2,
   });
-  expect(findStep("block.2.input", CONFIG)).toMatchObject({ part: "add2", block: 1 });
+  expect(findStep("block.0.input", CONFIG)).toMatchObject({ part: "embedding" });
+  expect(findStep("block.2.input", CONFIG)).toMatchObject({ part: "norm", block: 2, site: 1 });
   expect(findStep("final.scale", CONFIG)).toMatchObject({ part: "final" });
   expect(findStep("nothing", CONFIG)).toBeNull();
 });

@@ -69,13 +69,15 @@ export function readLogit(trace: Trace, token: number, position: number, against
   return logits[token]! - (against === null ? 0 : logits[against]!);
 }
 
-/** Decomposes a head's score between two positions by what each component wrote before the head's block. */
+/** Decomposes a head's score between two positions by what each component wrote before the head's block; with
+ * `against`, its difference to the score of another key position. */
 export function attributeScore(
   trace: Trace,
   block: number,
   head: number,
   queryPosition: number,
   keyPosition: number,
+  against: number | null = null,
 ): ScoreAttribution {
   if (trace.edits.touch(makeSite("scores", block, { head })))
     throw new UserError(
@@ -83,6 +85,10 @@ export function attributeScore(
     );
   const query = attributeSide(trace, block, head, queryPosition, "query");
   const key = attributeSide(trace, block, head, keyPosition, "key");
+  if (against !== null) {
+    const other = attributeSide(trace, block, head, against, "key");
+    key.rows = key.rows.map((row, i) => subtract(row, other.rows[i]!));
+  }
   const N = query.rows.length;
   const values = zeros(N, N);
   query.rows.forEach((one, i) =>

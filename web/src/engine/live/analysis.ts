@@ -111,13 +111,14 @@ function headTokens(
   }));
 }
 
-/** Splits the attention score of a query and a key position into contributions of earlier components. */
+/** Splits an attention score, or the difference of two, into contributions of earlier components. */
 export function why(body: About<"WhyRequest">, cache: TraceCache): WhyResponse {
   const trace = cache.trace(body);
   const block = checkIndex(body.block, trace.config.n_block, "block");
   const head = checkIndex(body.head, trace.config.n_head, "head");
   const [query, key] = [trace.checkPosition(body.query_position), trace.checkPosition(body.key_position)];
-  const { names, values } = attributeScore(trace, block, head, query, key);
+  const against = body.against_position == null ? null : trace.checkPosition(body.against_position);
+  const { names, values } = attributeScore(trace, block, head, query, key, against);
   const ofQuery = names.map((_, i) => sum(values.row(i)));
   const ofKey = names.map((_, j) => sum(names.map((_, i) => values.at(i, j))));
   const order = sortBySize(Array.from(values.values)).slice(0, body.count ?? 20);
