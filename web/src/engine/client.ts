@@ -11,6 +11,7 @@ import type {
   Model,
   ModelInput,
   Opening,
+  PageFileRequest,
   PullState,
   RunRequest,
   Schemas,
@@ -197,6 +198,11 @@ export class ApiClient {
 
   async lab(request: Schemas["LabRequest"], signal?: AbortSignal): Promise<LabResponse> {
     return (await this.#request("POST", "/api/lab", request, signal)).json();
+  }
+
+  /** The page as one HTML file that opens where the page is now. */
+  async pageFile(request: PageFileRequest): Promise<string> {
+    return (await this.#request("POST", "/api/page_file", request)).text();
   }
 
   async #matrices(path: string, body: unknown, signal?: AbortSignal) {
