@@ -241,7 +241,7 @@ def test_export_menu_works_with_the_keyboard(visitor, axe):
     visitor.expect(names.count, 0)
     assert button.evaluate("(button) => button === document.activeElement")
     button.click()
-    visitor.expect(names.count, 5)
+    visitor.expect(names.count, 6)
     button.click()
     visitor.expect(names.count, 0)
     visitor.page.keyboard.press("Enter")

@@ -188,8 +188,8 @@ export const de: Messages = {
     prediction: "Die wahrscheinlichsten Tokens vor und nach den Änderungen",
     before: "vorher",
     after: "nachher",
-    rises: "nachher, wenn gestiegen",
-    falls: "nachher, wenn gesunken",
+    rises: "nachher",
+    falls: "nachher, wenn niedriger",
     difference: "Balkendiagramm",
   },
   effects: {
@@ -332,7 +332,7 @@ export const de: Messages = {
   },
   lens: {
     description:
-      "Die Logit-Linse liest den Residualstrom nach jedem Block so aus, als wäre dieser der letzte. Sie zeigt für jede Position, was das Modell vorhersagen würde, wenn es dort aufhörte; der letzte Block liefert die tatsächliche Vorhersage.",
+      "Die Logit-Linse liest den Residualstrom nach jedem Block so aus, als wäre dieser der letzte. Sie zeigt für jede Position, was das Modell vorhersagen würde, wenn es dort aufhörte. Lies sie von unten nach oben, wie die Vektoren durch den Stapel steigen: Block 0 ist die unterste Zeile, und der letzte Block ganz oben liefert die tatsächliche Vorhersage.",
     only: "Wahrscheinlichkeit des Ziel-Tokens anzeigen",
     summary: (token, share) => `„${token}“ ${share}`,
     here: (block, token) => `Nach Block ${block}, bei „${token}“:`,

@@ -181,8 +181,8 @@ export const en = {
     prediction: "The likeliest tokens before and after the edits",
     before: "before",
     after: "after",
-    rises: "after, if it rises",
-    falls: "after, if it falls",
+    rises: "after",
+    falls: "after, if lower",
     difference: "bar chart",
   },
   effects: {
@@ -315,7 +315,7 @@ export const en = {
   },
   lens: {
     description:
-      "The logit lens decodes the residual stream after each block as if that block were the last one. For every position, it shows what the model would predict if it stopped there; the last block gives the model's own prediction.",
+      "The logit lens decodes the residual stream after each block as if that block were the last one. For every position, it shows what the model would predict if it stopped there. Read it from the bottom up, as the vectors rise through the stack: block 0 is the lowest row, and the last block, on top, gives the model's own prediction.",
     only: "show the probability of the target token",
     summary: (token: string, share: string) => `“${token}” ${share}`,
     here: (block: number, token: string) => `After block ${block}, at “${token}”:`,
