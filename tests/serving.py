@@ -18,6 +18,7 @@ from http.client import HTTPConnection
 import httpx
 import torch
 
+from clearhead.export.page_file import write_page
 from clearhead.formats.pulled import CATALOG
 from clearhead.language_model import LanguageModel, load
 from clearhead.model.config import preset
@@ -111,7 +112,7 @@ def running(registry, limits=None, token=TOKEN, port=0, library=None, grace=30.0
     opened = open_socket("127.0.0.1", port, token)
     credentials = make_credentials("127.0.0.1", opened, token)
     made = Running(credentials, registry)
-    server = make_server(registry, credentials, limits, made.log.append, library, grace)
+    server = make_server(registry, credentials, limits, made.log.append, library, grace, write_page)
     made.shut_down = partial(setattr, server, "should_exit", True)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve([opened])))
     thread.start()

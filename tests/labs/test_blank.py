@@ -1,11 +1,10 @@
-"""Attributions sum exactly, and ablations equal manual edits."""
+"""Direct contributions sum exactly, and a token that is left out is missing from the text."""
 
 import pytest
 import torch
 
 import clearhead
 from clearhead.errors import UserError
-from clearhead.inspect.edits import Edit
 from clearhead.language_model import LanguageModel
 from clearhead.model.config import preset
 from clearhead.model.transformer import Transformer
@@ -26,33 +25,43 @@ def model(request):
     return LanguageModel(network, tokenizer)
 
 
-def test_attributions_sum_to_the_logit(model):
+def test_direct_contributions_sum_to_the_logit(model):
     result = clearhead.lab("blank", model, sentence=SENTENCE, word="sad")
     found = result.findings
     logit = model.logits(SENTENCE)[-1, model.tokenizer.encode(" ")[0]].item()
     assert found["its logit"] == pytest.approx(logit, abs=1e-4)
-    brought = [values[0] for values in result.part("attribution and ablation by token").values]
-    assert sum(brought) == pytest.approx(found["attributed to all tokens"], abs=1e-4)
-    assert sum(brought) + found["attributed to the last position itself"] == pytest.approx(logit, abs=1e-4)
-    assert max(map(abs, brought)) > 1e-3
+    direct = [values[1] for values in result.part("effect of each token").values]
+    assert sum(direct) == pytest.approx(found["contributed directly by all tokens"], abs=1e-4)
+    assert sum(direct) + found["contributed by the last position itself"] == pytest.approx(logit, abs=1e-4)
+    assert max(map(abs, direct)) > 1e-3
 
 
-def test_ablation_equals_an_edit(model):
+def test_each_token_is_left_out_in_turn(model):
     result = clearhead.lab("blank", model, sentence=SENTENCE, word="sad")
-    table = result.part("attribution and ablation by token")
-    trace, token = model.inspect(SENTENCE), model.tokenizer.encode(" ")[0]
-    before = trace.logits[-1].log_softmax(-1)[token]
-    changes = [change for _, change in table.values]
-    assert changes == sorted(changes)
-    assert sorted(table.rows, key=lambda row: int(row.split()[0])) != table.rows
+    table = result.part("effect of each token")
+    ids, token = model.inspect(SENTENCE).ids[0].tolist(), model.tokenizer.encode(" ")[0]
+    before = model.logits(SENTENCE)[-1].log_softmax(-1)[token]
+    changes = [change for change, _ in table.values]
+    assert changes == sorted(changes, key=lambda change: -abs(change))
     for row, change in zip(table.rows, changes, strict=True):
         place = int(row.split()[0])
-        edited = trace.edit({"block.0.input": Edit(0, at=[place])})
-        by_hand = edited.logits[-1].log_softmax(-1)[token] - before
-        assert change == pytest.approx(by_hand.item(), abs=1e-4), place
-    last = max(int(row.split()[0]) for row in table.rows)
-    earlier = next(row for row in table.rows if int(row.split()[0]) != last)
-    assert result.findings["lowered most by ablating, before the last"] == earlier
+        without = model.logits([*ids[:place], *ids[place + 1 :]])[-1].log_softmax(-1)[token]
+        assert change == pytest.approx((without - before).item(), abs=1e-4), place
+    place, row = next((i, row) for i, row in enumerate(table.rows) if int(row.split()[0]) != len(ids) - 1)
+    assert result.findings["decides most, before the last"] == row
+    without = result.findings["its probability without it"]
+    assert without == pytest.approx((before + changes[place]).exp().item(), rel=1e-3)
+
+
+def test_both_words_are_among_the_candidates(model):
+    result = clearhead.lab("blank", model, sentence=SENTENCE, word="sad", other="red")
+    rows = result.part("candidates for the blank").rows
+    assert len(rows) == len(set(rows))
+    built_in = clearhead.lab("blank")
+    rows = built_in.part("candidates for the blank").rows
+    assert {"' her'", "' his'"} <= set(rows)
+    chances = [chance for (chance,) in built_in.part("candidates for the blank").values]
+    assert chances == sorted(chances, reverse=True)
 
 
 def test_short_sentence_or_empty_word_is_rejected(model):
@@ -66,7 +75,9 @@ def test_girl_decides_damians_will_in_the_built_in_model():
     result = clearhead.lab("blank")
     assert result.findings["token"] == " her"
     assert result.findings["its probability"] > 0.9
-    assert result.findings["largest attribution, before the last"] == "7  girl"
+    assert result.findings["decides most, before the last"] == "7  girl"
+    assert result.findings["largest direct contribution, before the last"] == "7  girl"
+    assert result.findings["its probability without it"] < 0.5
     boy = clearhead.lab("blank", sentence=result.settings["sentence"].replace("girl", "boy"))
     assert boy.findings["its probability"] < 0.1
 
@@ -74,11 +85,11 @@ def test_girl_decides_damians_will_in_the_built_in_model():
 def test_girl_has_the_largest_effect_in_damians_will(smollm2):
     result = clearhead.lab("blank", smollm2)
     assert result.findings["token"] == " her"
-    assert result.findings["largest attribution, before the last"] == "8  girl"
-    assert result.findings["lowered most by ablating, before the last"] == "8  girl"
-    table = result.part("attribution and ablation by token")
-    brought, missed = table.values[table.rows.index("8  girl")]
-    assert brought == pytest.approx(1.28, abs=0.05)
-    assert missed == pytest.approx(-3.23, abs=0.05)
+    assert result.findings["largest direct contribution, before the last"] == "8  girl"
+    table = result.part("effect of each token")
+    change, direct = table.values[table.rows.index("8  girl")]
+    assert direct == pytest.approx(1.28, abs=0.05)
+    assert change == pytest.approx(-3.27, abs=0.05)
+    assert result.findings["decides most, before the last"] == "8  girl"
     boy = clearhead.lab("blank", smollm2, sentence=result.settings["sentence"].replace("girl", "boy"))
     assert boy.findings["its probability"] < 0.2 * result.findings["its probability"]

@@ -164,6 +164,19 @@ def test_columns_are_split_into_pages_on_a_phone(visit):
     visitor.expect(lambda: "added by blocks 0–1" in headings.all_inner_texts(), True)
 
 
+def test_all_tabs_and_the_share_menu_are_on_a_phones_screen(visit):
+    visitor = visit(width=390, height=844, is_mobile=True, has_touch=True)
+    visitor.open(model="modern", text=TEXT)
+    for tab in visitor.page.get_by_role("navigation", name="Views").get_by_role("button").all():
+        box = tab.bounding_box()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 390
+    visitor.button("Share").tap()
+    box = visitor.page.get_by_role("dialog", name="Share").bounding_box()
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= 390
+
+
 @pytest.mark.parametrize("view", ["steps", "compare", "change", "why", "lens", "words", "lectures", "tiny"])
 def test_views_fit_on_a_phone(visit, view):
     visitor = visit(width=360, height=740, locale="de-DE")

@@ -339,6 +339,45 @@ def test_effect_map_matches_python(visitor, model):
     visitor.expect(lambda: "block=1" in visitor.url and "head=1" in visitor.url, True)
 
 
+def test_token_that_decides_is_found_by_leaving_it_out(visitor, model):
+    visitor.open(model="modern", text=TEXT, view="change", over="position")
+    ids = model.inspect(TEXT).ids[0].tolist()
+    chances = model.logits(ids)[-1].log_softmax(-1)
+    target = chances.argmax().item()
+    shown = visitor.page.get_by_test_id("left-out").locator("li small")
+    visitor.expect(shown.count, len(ids))
+    changes = [
+        (model.logits(ids[:i] + ids[i + 1 :])[-1].log_softmax(-1)[target] - chances[target]).item()
+        for i in range(len(ids))
+    ]
+    assert [number(text) for text in shown.all_inner_texts()] == pytest.approx(changes, abs=0.0051)
+    deciding = max(range(len(ids) - 1), key=lambda i: abs(changes[i]))
+    answer = visitor.page.locator(".answer").inner_text()
+    assert f"“{visible(model.tokenizer.pieces(ids)[deciding])}" in answer
+
+
+def test_prediction_table_is_sorted_and_has_a_legend(visitor):
+    edit = json.dumps([{"site": "block.1.head.1.output", "scale": -3}])
+    visitor.open(model="modern", text=TEXT, view="change", edits=edit)
+    rows = visitor.page.locator(".change tbody tr")
+    rows.first.wait_for()
+    after = [
+        number(text.rstrip("%").replace("<", ""))
+        for text in rows.locator("td:nth-child(3)").all_inner_texts()
+    ]
+    assert after == sorted(after, reverse=True)
+    assert "before" in visitor.page.locator(".change .legend").inner_text()
+
+
+def test_text_that_an_example_replaced_can_be_restored(visitor):
+    visitor.open(model="modern", text=TEXT, other=OTHER, view="compare")
+    visitor.page.get_by_role("button", name="I swing bats").click()
+    visitor.settle()
+    visitor.button(f"↶ Back to “{TEXT}”").click()
+    visitor.expect(visitor.prompt.input_value, TEXT)
+    visitor.expect(lambda: "happy" in visitor.url, True)
+
+
 def test_attribution_is_followed_back_through_a_head(visitor, model):
     visitor.open(model="modern", text=TEXT, view="why")
     trace = model.inspect(TEXT)

@@ -173,13 +173,38 @@ def test_copied_link_restores_the_whole_state(visit):
 
 def test_header_copies_the_address_without_the_token(visitor):
     visitor.open(**PLACE)
+    visitor.button("Share").click()
+    # Others cannot open a loopback address.
+    visitor.page.get_by_role("dialog", name="Share").get_by_text("on this computer only").wait_for()
     visitor.button("Copy link").click()
     visitor.button("Copied").wait_for()
-    # Others cannot open a loopback address.
-    visitor.page.get_by_role("status").filter(has_text="on this computer only").wait_for()
     link = visitor.page.evaluate("navigator.clipboard.readText()")
     query = parse_qs(urlsplit(link).query)
     assert {name: values[0] for name, values in query.items()} == PLACE
+
+
+def test_saved_view_opens_in_the_same_state_without_a_server(visit, tmp_path):
+    visitor, other = visit(), visit()
+    visitor.open(**PLACE)
+    visitor.page.locator("[role=gridcell][data-row='4'][data-column='2']").click()
+    visitor.button("Share").click()
+    with visitor.page.expect_download(timeout=300_000) as download:
+        visitor.button("Save this view as one file").click()
+    path = tmp_path / download.value.suggested_filename
+    assert path.name.startswith("modern-")
+    assert path.suffix == ".html"
+    download.value.save_as(path)
+    other.forgive("another host: file:")
+    other.page.goto(path.as_uri())
+    other.settle()
+    assert seen(other) == seen(visitor)
+    assert parse_qs(urlsplit(other.url).query) == parse_qs(urlsplit(visitor.url).query)
+
+
+def test_view_that_needs_a_server_cannot_be_saved(visitor):
+    visitor.open(**PLACE, view="labs")
+    visitor.button("Share").click()
+    assert visitor.button("Save this view as one file").is_disabled()
 
 
 def test_browser_history_goes_back_and_forward(visitor):

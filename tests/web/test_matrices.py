@@ -226,7 +226,9 @@ def test_export_menu_works_with_the_keyboard(visitor, axe):
     button.focus()
     visitor.page.keyboard.press("ArrowDown")
     names = visitor.page.get_by_role("menuitem")
-    visitor.expect(names.all_inner_texts, ["SVG", "PNG", "CSV", ".npy", "Copy link"])
+    visitor.expect(
+        names.all_inner_texts, ["SVG", "PNG", "CSV", ".npy", "HTML file of this view", "Copy link"]
+    )
     assert button.get_attribute("aria-expanded") == "true"
     for key, name in [
         ("ArrowDown", "PNG"),
@@ -241,7 +243,7 @@ def test_export_menu_works_with_the_keyboard(visitor, axe):
     visitor.expect(names.count, 0)
     assert button.evaluate("(button) => button === document.activeElement")
     button.click()
-    visitor.expect(names.count, 5)
+    visitor.expect(names.count, 6)
     button.click()
     visitor.expect(names.count, 0)
     visitor.page.keyboard.press("Enter")

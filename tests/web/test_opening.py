@@ -18,7 +18,7 @@ def stories():
 
 @pytest.fixture(scope="module")
 def served(stories, models):
-    registry = make_registry(slots=1, stories=stories, lecture=models["lecture"])
+    registry = make_registry(slots=1, stories=stories, lecture=models["lecture"], shared=models["shared"])
     with running(registry) as server:
         yield server
     registry.close(cancel=True)
@@ -72,6 +72,35 @@ def test_another_model_opens_with_its_own_text_unless_one_was_typed(visit, serve
     choose("stories")
     visitor.settle()
     visitor.expect(visitor.prompt.input_value, "a cat")
+
+
+def test_offered_or_unreadable_text_is_replaced_by_the_other_models_own(visit, served, models):
+    visitor = visit(served)
+    own = find_opening(models["shared"]).text
+    visitor.open(model="stories")
+    visitor.button("Examples ▾").click()
+    visitor.page.locator("#examples button").nth(2).click()
+    visitor.settle()
+    visitor.page.locator("button.chosen").click()
+    visitor.page.locator("button.model", has_text="shared").click()
+    visitor.expect(visitor.prompt.input_value, own)
+    visitor.button("Next token", exact=False).wait_for()  # its tokens are characters
+    visitor.page.locator("button.chosen").click()
+    visitor.page.locator("button.model", has_text="stories").click()
+    visitor.expect(lambda: visitor.prompt.input_value() in ("", own), False)
+    visitor.settle()
+    visitor.type("東京")
+    visitor.forgive("status 400|400")  # a character that the other model does not have
+    visitor.page.locator("button.chosen").click()
+    visitor.page.locator("button.model", has_text="shared").click()
+    visitor.expect(visitor.prompt.input_value, own)
+
+
+def test_model_of_characters_is_offered_another_model_for_word_vectors(visit, served):
+    visitor = visit(served)
+    visitor.open(model="shared", view="words")
+    visitor.page.get_by_test_id("no-word").wait_for()
+    assert visitor.page.get_by_label("Word", exact=True).input_value() == ""
 
 
 def test_examples_are_those_of_the_lectures(visit, served):

@@ -34,7 +34,7 @@ def home_server(model_folder, home, tmp_path, monkeypatch):
 @pytest.fixture
 def chooser(visit, home_server):
     made = visit(home_server)
-    made.open(text="Once upon a time")
+    made.open(text="Once upon a hill")
     return made
 
 
@@ -67,7 +67,7 @@ def test_model_can_be_switched_by_keyboard_alone(chooser):
     chooser.settle()
     panel(chooser).wait_for(state="hidden")
     assert "model=second" in chooser.url
-    assert chooser.prompt.input_value() == "Once upon a time"
+    assert chooser.prompt.input_value() == "Once upon a hill"
 
 
 def test_damaged_model_shows_its_error_in_the_list(chooser):

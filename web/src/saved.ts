@@ -66,9 +66,9 @@ async function showLive(): Promise<void> {
   const isFolder = Object.keys(files).length === 0;
   if (isFolder) await enableOffline("serviceWorker.js");
   const source: FileSource = isFolder ? { address: document.baseURI } : { files };
-  const { labs } = await readJson<LiveIndex>(openFiles(source), LIVE_FILE);
+  const { labs, query } = await readJson<LiveIndex>(openFiles(source), LIVE_FILE);
   target.replaceChildren();
-  mount(LivePage, { target, props: { source, labs } });
+  mount(LivePage, { target, props: { source, labs, query: query ?? "" } });
 }
 
 /** The files inside this document, by name. */

@@ -97,6 +97,7 @@ def run(
     With `places`, the models there can be opened later, and others pulled. With `only_first`, only the
     first model that can be loaded is loaded at the start.
     """
+    from clearhead.export.page_file import write_page
     from clearhead.files import home
     from clearhead.server.model_loader import ModelLibrary
     from clearhead.server.model_registry import LoadOptions, load_models
@@ -118,5 +119,7 @@ def run(
         credentials = make_credentials(host, opened, token, allowed)
         err.print(f"open {make_url(host, credentials)}")
         show(make_url(host, credentials))
-        run_server(registry, opened, credentials, log=log, library=library, grace=grace)
+        run_server(
+            registry, opened, credentials, log=log, library=library, grace=grace, write_page=write_page
+        )
     err.print(ended())

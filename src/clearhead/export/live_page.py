@@ -77,13 +77,26 @@ def save_live_html(
             f"{MAX_ONE_FILE / 1e6:.0f} MB: publish a folder instead (clearhead publish --live)"
             + (", or choose smaller numbers (float16, int8)" if smallest <= MAX_ONE_FILE else "")
         )
-    models = _describe([model], texts)
-    hashed = _hashed(live_files(model, numbers), models[0])
-    files = {f"{_model_folder(0)}/{name}": content for name, content in hashed}
-    index = {"live": True, "models": models, "labs": False}
-    files[LIVE_INDEX] = json.dumps(index, ensure_ascii=False, allow_nan=False).encode()
+    page = live_html([model], numbers, texts)
     with disk_errors(path.parent, f"{path} was not saved"):
-        write_text(path, fill_page(model.name, files, live=True))
+        write_text(path, page)
+
+
+def live_html(
+    models: Sequence[LanguageModel],
+    numbers: NumberType = "float32",
+    texts: Sequence[str] | None = None,
+    query: str = "",
+) -> str:
+    """Return the HTML of a page in which the models run. It opens at the place in the query, if there is one."""
+    index: dict[str, Any] = {"live": True, "models": _describe(models, texts), "labs": False, "query": query}
+    files = {
+        f"{_model_folder(number)}/{name}": content
+        for number, model in enumerate(models)
+        for name, content in _hashed(live_files(model, numbers), index["models"][number])
+    }
+    files[LIVE_INDEX] = json.dumps(index, ensure_ascii=False, allow_nan=False).encode()
+    return fill_page(models[0].name, files, live=True)
 
 
 def _hashed(files: Iterator[tuple[str, bytes]], entry: dict[str, Any]) -> Iterator[tuple[str, bytes]]:

@@ -1,6 +1,8 @@
-"""Which earlier tokens determine the next word: attribution and ablation, side by side."""
+"""Which earlier tokens decide the next word: each is left out in turn; attributions show the direct contributions."""
 
 from __future__ import annotations
+
+from contextlib import suppress
 
 import torch
 from torch import Tensor
@@ -8,7 +10,7 @@ from torch import Tensor
 from clearhead.errors import UserError
 from clearhead.inspect.paths import LinearReadout
 from clearhead.inspect.state_trace import need_heads
-from clearhead.inspect.sweep import variants
+from clearhead.inspect.sweep import MAX_BATCH_TOKENS
 from clearhead.inspect.trace import Trace
 from clearhead.labs.lab import Result, Table
 from clearhead.language_model import LanguageModel
@@ -17,56 +19,63 @@ LIKELIEST = 8
 
 
 @torch.no_grad()
-def run(sentence: str, word: str, model: LanguageModel) -> Result:
-    """Explain the prediction of the word's first token; a space precedes the word. Tokens whose ablation lowers its
+def run(sentence: str, word: str, other: str, model: LanguageModel) -> Result:
+    """Explain the prediction of the word's first token; a space precedes the word. Tokens whose absence changes its
     probability most come first."""
     sentence = sentence.rstrip()
     trace = need_heads(model.inspect(sentence), "the blank lab")
     if len(trace) < 2:
         raise UserError(f"sentence = {sentence!r}: expected at least two tokens")
+    if not word.strip():
+        raise UserError("`word` is empty: expected the word for the blank, such as her")
     token = _first_token(model, word)
     chances = trace.read("logits", rows=-1)[0].log_softmax(-1)
     brought, own = _attribute(trace, token)
-    silenced = _ablate(trace, token) - chances[token]
+    changes = _leave_out(model, trace, token) - chances[token].cpu()
     rows = [f"{i} {piece}" for i, piece in enumerate(trace.tokens)]
-    order = silenced.argsort().tolist()
-    lowest = int(silenced[:-1].argmin())
-    likeliest = chances.topk(min(LIKELIEST, len(chances)))
-    pieces = model.tokenizer.pieces(likeliest.indices.tolist())
+    order = changes.abs().argsort(descending=True).tolist()
+    listed = chances.topk(min(LIKELIEST, len(chances))).indices.tolist()
+    if other.strip():
+        with suppress(UserError):  # a model of characters may lack one of its letters
+            listed.append(_first_token(model, other))
+    listed = sorted({*listed, token}, key=lambda each: -chances[each].item())
     return Result(
         lab="blank",
-        settings={"sentence": sentence, "word": word},
+        settings={"sentence": sentence, "word": word, "other": other},
         findings={
             "token": model.tokenizer.pieces([token])[0],
             "its probability": chances[token].exp().item(),
+            "decides most, before the last": rows[int(changes[:-1].abs().argmax())],
+            "its probability without it": (chances[token].cpu() + _largest(changes[:-1])).exp().item(),
+            "largest direct contribution, before the last": rows[int(brought[:-1].argmax())],
             "its logit": trace.read("logits", rows=-1, columns=token).item(),
-            "attributed to all tokens": brought.sum().item(),
-            "attributed to the last position itself": own,
-            "largest attribution, before the last": rows[int(brought[:-1].argmax())],
-            "lowered most by ablating, before the last": rows[lowest] if silenced[lowest] < 0 else "no token",
+            "contributed directly by all tokens": brought.sum().item(),
+            "contributed by the last position itself": own,
         },
         parts=[
             Table(
-                "attribution and ablation by token",
+                "effect of each token",
                 [rows[i] for i in order],
-                ["attribution to the logit", "change in log-probability when ablated"],
-                torch.stack((brought, silenced), dim=1)[order].tolist(),
+                ["change in log-probability when left out", "direct contribution to the logit"],
+                torch.stack((changes, brought), dim=1)[order].tolist(),
                 shaded=True,
             ),
             Table(
-                "most likely",
-                [f"{piece!r}" for piece in pieces],
+                "candidates for the blank",
+                [f"{piece!r}" for piece in model.tokenizer.pieces(listed)],
                 ["probability"],
-                [[value] for value in likeliest.values.exp().tolist()],
+                [[chances[each].exp().item()] for each in listed],
             ),
         ],
     )
 
 
 def _first_token(model: LanguageModel, word: str) -> int:
-    if not word.strip():
-        raise UserError("`word` is empty: expected the word for the blank, such as her")
     return model.tokenizer.encode(" " + word.strip())[0]
+
+
+def _largest(values: Tensor) -> Tensor:
+    return values[values.abs().argmax()]
 
 
 def _attribute(trace: Trace, token: int) -> tuple[Tensor, float]:
@@ -78,10 +87,12 @@ def _attribute(trace: Trace, token: int) -> tuple[Tensor, float]:
     return brought.cpu(), parts.values.cpu()[~heads].sum().item()
 
 
-def _ablate(trace: Trace, token: int) -> Tensor:
-    """The token's log-probability with each position's vector ablated at the input of the first block."""
-    found = [
-        batch.read("logits", rows=-1)[:, 0].log_softmax(-1)[:, token]
-        for _, batch in variants(trace, "block × position", blocks=[0])
-    ]
+def _leave_out(model: LanguageModel, trace: Trace, token: int) -> Tensor:
+    """The token's log-probability after the text without each of its tokens."""
+    ids = trace.ids[0]
+    shorter = torch.stack([torch.cat((ids[:i], ids[i + 1 :])) for i in range(len(ids))])
+    found = []
+    for batch in torch.split(shorter, max(1, MAX_BATCH_TOKENS // len(ids))):
+        logits = need_heads(model.inspect(batch), "the blank lab").read("logits", rows=-1)
+        found.append(logits.reshape(len(batch), -1).log_softmax(-1)[:, token])
     return torch.cat(found).cpu()

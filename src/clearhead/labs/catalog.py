@@ -135,14 +135,15 @@ LABS = {
         Lab(
             name="blank",
             title="Which words determine the blank",
-            description="A sentence breaks off before a blank: which earlier words make the model predict a certain "
-            "word there? Two answers. Attribution splits the word's logit exactly into what the heads at "
-            "the last position move there from each token; it sees the last step only. Ablation zeroes "
-            "each token's vector at the input and measures the effect on the word's log-probability; it "
-            "sees every path.",
-            question="The heads at the last position move little from some tokens whose ablation has a "
-            "large effect. What might those tokens do for the others? And which words determine whether "
-            "the blank is “his”?",
+            description="A sentence breaks off before a blank: which earlier word decides what the model predicts "
+            "there? The answer is the first column: each token is left out in turn, and the model predicts the blank "
+            "without it, so every path through the model counts. Attribution, in the second column, answers a "
+            "narrower question: it splits the word's logit exactly into what the heads at the last position move "
+            "there from each token, and misses what a token did earlier, through other tokens. Where the two "
+            "disagree, trust the first. The last token always matters: without it, the sentence goes on differently.",
+            question="Which word decides that the blank is “her”? Replace it in the sentence so that “him” becomes "
+            "likely. Then set word to his: does the same word decide? Why does leaving out some tokens matter little, "
+            "although they contribute directly?",
             settings=(
                 Setting("sentence", WILL, "the text before the blank", longest=1000),
                 Setting(
@@ -151,6 +152,7 @@ LABS = {
                     "the word whose prediction to explain; only its first token is used",
                     longest=40,
                 ),
+                Setting("other", "his", "another word, listed among the candidates", longest=40),
             ),
             home="clearhead.labs.blank",
             model="stories",

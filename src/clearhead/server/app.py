@@ -24,6 +24,7 @@ from clearhead.server import (
     models,
     openings,
     page,
+    page_file,
     runs,
 )
 from clearhead.server.authentication import AuthenticationMiddleware, Credentials
@@ -46,6 +47,7 @@ def make_api(
     metrics: ServerMetrics,
     library: ModelLibrary | None = None,
     log: Callable[[str], object] = lambda _: None,
+    write_page: page_file.PageWriter | None = None,
 ) -> FastAPI:
     """Return the routes and their OpenAPI document, without authentication or limits."""
     app = FastAPI(
@@ -71,6 +73,8 @@ def make_api(
     manager = TrainingManager(run_registry, loader, None if library is None else library.options.device, log)
     app.include_router(runs.make_router(run_registry, manager))
     app.include_router(page.make_router(registry))
+    if write_page is not None:
+        app.include_router(page_file.make_router(trace_cache, write_page))
 
     # Coroutines, so that they respond even while every worker thread is busy.
     @app.get("/healthz", response_class=PlainTextResponse, tags=["server"])
@@ -108,10 +112,11 @@ def make_app(
     limits: Limits | None = None,
     log: Callable[[str], object] = lambda _: None,
     library: ModelLibrary | None = None,
+    write_page: page_file.PageWriter | None = None,
 ) -> ASGIApp:
     """Return the complete application. Without a library, only the models in the registry are served."""
     metrics = ServerMetrics(registry)
-    api = make_api(registry, metrics, library, log)
+    api = make_api(registry, metrics, library, log, write_page)
     # Large bodies are accepted only on the route that takes a training text, and only if runs can be started.
     large = frozenset({"/api/train"} if library is not None and library.folders else ())
     limited = LimitsMiddleware(api, limits or Limits(), large)

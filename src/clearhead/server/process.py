@@ -21,6 +21,7 @@ from clearhead.server.connections import make_protocol
 from clearhead.server.limits import Limits
 from clearhead.server.model_loader import ModelLibrary
 from clearhead.server.model_registry import ModelRegistry
+from clearhead.server.page_file import PageWriter
 
 GRACE = 30.0  # seconds for running generations to finish after a signal
 SEND_GRACE = 10  # further seconds to send the end of canceled responses
@@ -107,10 +108,11 @@ def make_server(
     log: Callable[[str], object] = lambda _: None,
     library: ModelLibrary | None = None,
     grace: float = GRACE,
+    write_page: PageWriter | None = None,
 ) -> Server:
     limits = limits or Limits()
     config = uvicorn.Config(
-        make_app(registry, credentials, limits, log, library),
+        make_app(registry, credentials, limits, log, library, write_page),
         http=make_protocol(limits),
         ws="none",
         lifespan="off",
@@ -131,9 +133,10 @@ def serve(
     log: Callable[[str], object] = lambda _: None,
     library: ModelLibrary | None = None,
     grace: float = GRACE,
+    write_page: PageWriter | None = None,
 ) -> None:
     """Serve until SIGINT or SIGTERM; then accept no more requests and let running ones finish."""
-    server = make_server(registry, credentials, limits, log, library, grace)
+    server = make_server(registry, credentials, limits, log, library, grace, write_page)
     try:
         asyncio.run(server.serve([opened]))
     finally:

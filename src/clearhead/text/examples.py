@@ -94,11 +94,20 @@ def pairs_for(tokenizer: Tokenizer, most: int | None = None) -> list[tuple[str, 
 
 
 def word_example_for(tokenizer: Tokenizer, most: int | None = None) -> WordExample | None:
-    """The first example whose words are whole tokens, or else the one with the fewest tokens per word."""
+    """The first example whose words are whole tokens, or else the one with the fewest tokens per word.
+
+    Returns None if no example's word is one token, as in a model of characters.
+    """
     fitting = [
         WordExample(example.word, tuple(map(str, sentences)))
         for example in WORD_EXAMPLES
         if None not in (sentences := [as_tokenized(tokenizer, text, most) for text in example.sentences])
+        and len(
+            tokenizer.encode(
+                f" {example.word}",
+            )
+        )
+        == 1
     ]
     return min(fitting, key=lambda example: _tokens_per_word(tokenizer, example.sentences), default=None)
 

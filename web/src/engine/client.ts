@@ -11,6 +11,7 @@ import type {
   Model,
   ModelInput,
   Opening,
+  PageFileRequest,
   PullState,
   RunRequest,
   Schemas,
@@ -232,6 +233,11 @@ export class ApiClient {
 
   async takeStep(request: Schemas["StepRequest"], signal?: AbortSignal): Promise<Schemas["StepResponse"]> {
     return (await this.#request("POST", "/api/lesson/step", request, signal)).json();
+  }
+
+  /** The page as one HTML file that opens where the page is now. */
+  async pageFile(request: PageFileRequest): Promise<string> {
+    return (await this.#request("POST", "/api/page_file", request)).text();
   }
 
   async #matrices(path: string, body: unknown, signal?: AbortSignal) {

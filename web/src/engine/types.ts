@@ -28,6 +28,15 @@ export type LabResponse = Schemas["LabResponse"];
 export type LabLines = Schemas["LabLines"];
 export type LabPoints = Schemas["LabPoints"];
 
+/** What the page shows, to be written as one file. */
+export interface PageFileRequest extends ModelInput {
+  query: string;
+  view: string;
+  block: number;
+  head: number;
+  other: ModelInput | null;
+}
+
 /** What a model is run on. Every number on the page belongs to one of these. */
 export interface ModelInput {
   model: string;

@@ -56,6 +56,11 @@ function estimateWidth(text: string, size: number): number {
 }
 
 /** The title of the prediction: a causal model predicts the next token, a bidirectional one the tokens of the text. */
-export function predictionTitle(words: Messages, config: Pick<Config, "causal"> | null): string {
-  return config?.causal === false ? words.flow.lastWord : words.flow.nextWord;
+export function predictionTitle(
+  words: Messages,
+  config: Pick<Config, "causal"> | null,
+  hasWords = true, // otherwise, its tokens are characters or bytes
+): string {
+  if (config?.causal === false) return words.flow.lastWord;
+  return hasWords ? words.flow.nextWord : words.flow.nextToken;
 }

@@ -2,7 +2,7 @@
 
 import type { Messages } from "./en";
 import { HEADINGS } from "./headings.de";
-import { LABS } from "./labs.de";
+import { LABS, SETTING_NAMES } from "./labs.de";
 import { learning } from "./learning.de";
 import { lectures } from "./lectures.de";
 import { REFUSALS } from "./refusals.de";
@@ -22,6 +22,7 @@ export const de: Messages = {
     prompt: "Eingabetext",
     examples: "Beispiele",
     next: "Nächstes Wort",
+    nextToken: "Nächstes Token",
     samples: "Das nächste Wort nach den vorhergesagten Wahrscheinlichkeiten ziehen",
     theme: "Zwischen hellem und dunklem Modus wechseln",
     language: "Sprache",
@@ -118,6 +119,7 @@ export const de: Messages = {
     yes: "ja",
     no: "nein",
     headings: HEADINGS,
+    settingNames: SETTING_NAMES,
     translated: LABS,
   },
   asking: { target: "Ziel-Token" },
@@ -130,6 +132,7 @@ export const de: Messages = {
     same: "dasselbe Modell",
     example: (second, one) => `${one} / ${second}`,
     exampleSays: (one, second) => `Setzt beide Texte: „${one}“ und „${second}“`,
+    restore: (text) => `Zurück zu „${text}“`,
     begin: (examples) =>
       `Noch wird nichts verglichen. Gib oben einen anderen Text ein${examples ? ", wähle ein anderes Modell oder klicke eines der Beispiele daneben an" : " oder wähle ein anderes Modell"}: Dann siehst du, welche Zahlen sich unterscheiden und wie sehr.`,
     next: (which) => (which === 0 ? "Vorhersagen für diesen Text" : "Vorhersagen für den anderen Text"),
@@ -192,6 +195,8 @@ export const de: Messages = {
     prediction: "Die wahrscheinlichsten Tokens vor und nach den Änderungen",
     before: "vorher",
     after: "nachher",
+    rises: "nachher",
+    falls: "nachher, wenn niedriger",
     difference: "Balkendiagramm",
   },
   effects: {
@@ -199,6 +204,13 @@ export const de: Messages = {
     description:
       "Jeder Kopf oder jede Position wird der Reihe nach ausgeschaltet (auf null gesetzt) oder aus dem anderen Text übernommen. Die Zahl ist die Änderung der logarithmierten Wahrscheinlichkeit des Ziel-Tokens: −0,69 halbiert die Wahrscheinlichkeit. Klicke auf eine Zelle, um sie auszuwählen.",
     over: { head: "Köpfe", position: "Positionen" },
+    leftOut: "Änderung der Log-Wahrscheinlichkeit, wenn ein Token fehlt",
+    leavingOut: (done, all) => `Jedes Token wird einmal weggelassen: ${done} von ${all}`,
+    decides: (token) => `Vom letzten Token abgesehen, entscheidet „${token}“ am stärksten.`,
+    without: (token, target, before, after) =>
+      `Die Wahrscheinlichkeit von „${target}“ ist ${before} nach dem ganzen Text und ${after} ohne „${token}“.`,
+    ablated:
+      "Die Karte zeigt, wo die Information ist: Der Vektor einer Position wird beim Eintritt in einen Block auf null gesetzt. Bei Block 0 fehlt damit auch, was alle Vektoren gemeinsam haben; deshalb scheint dort fast jede Position zu wirken. Welches Token entscheidet, zeigt das Weglassen (oben) oder das Übernehmen aus einem anderen Text.",
     progress: {
       head: (done, all) => `${done} von ${all} Köpfen`,
       position: (done, all) => `${done} von ${all} Positionen`,
@@ -261,6 +273,8 @@ export const de: Messages = {
       "Ein Token hat einen einzigen statischen Vektor, unabhängig vom Kontext. Von Block zu Block nimmt es mehr von seinem Kontext auf: Dasselbe Wort bekommt in jedem Satz einen anderen Vektor, und seine Bedeutungen trennen sich.",
     word: "Wort",
     sentences: (most) => `Sätze, einer je Zeile (höchstens ${most})`,
+    noWord: (model) =>
+      `Kein einzelnes Token von ${model} ist ein Wort, deshalb gibt es kein Beispiel. Du kannst ein Wort eingeben: Gezeigt werden die Vektoren seines letzten Tokens.`,
     many: (count, most) => `Du hast ${count} Sätze eingegeben. Erlaubt sind höchstens ${most}.`,
     split: (word, pieces) =>
       `Für dieses Modell ist „${word}“ nicht immer ein einziges Token. Gezeigt werden die Vektoren des letzten Tokens: ${pieces.map((piece) => `„${piece}“`).join(", ")}.`,
@@ -329,7 +343,7 @@ export const de: Messages = {
   },
   lens: {
     description:
-      "Die Logit-Linse liest den Residualstrom nach jedem Block so aus, als wäre dieser der letzte. Sie zeigt für jede Position, was das Modell vorhersagen würde, wenn es dort aufhörte; der letzte Block liefert die tatsächliche Vorhersage.",
+      "Die Logit-Linse liest den Residualstrom nach jedem Block so aus, als wäre dieser der letzte. Sie zeigt für jede Position, was das Modell vorhersagen würde, wenn es dort aufhörte. Lies sie von unten nach oben, wie die Vektoren durch den Stapel steigen: Block 0 ist die unterste Zeile, und der letzte Block ganz oben liefert die tatsächliche Vorhersage.",
     only: "Wahrscheinlichkeit des Ziel-Tokens anzeigen",
     summary: (token, share) => `„${token}“ ${share}`,
     here: (block, token) => `Nach Block ${block}, bei „${token}“:`,
@@ -393,6 +407,12 @@ export const de: Messages = {
       planned === "" ? `${run} beginnt …` : `${run} wird trainiert: Schritt ${done} von etwa ${planned}`,
     watch: "Zusehen",
     done: (run, steps) => `${run} ist trainiert (${steps} ${steps === "1" ? "Schritt" : "Schritte"}).`,
+    tooShort:
+      "Das ist zu wenig, um etwas zu lernen: Verlängere den Lauf unter Training, oder starte einen mit mehr Minuten.",
+    shortTime:
+      "In weniger als einer Minute schafft ein Lauf höchstens ein paar Schritte: Zuerst wird der Text gelesen und die Geschwindigkeit gemessen. Ab einer Minute sieht man das Modell lernen.",
+    measured: (run, steps, minutes) =>
+      `Zum Vergleich: ${run} schaffte auf diesem Rechner ${steps} ${steps === "1" ? "Schritt" : "Schritte"} in ${minutes} min.`,
     compare: (model) => `Mit ${model} vergleichen`,
     close: "Schließen",
     samples: "Textproben während des Trainings",
@@ -450,12 +470,14 @@ export const de: Messages = {
     attention: (j) => `Aufmerksamkeit · Kopf ${j}`,
     headOf: (j, last) => `Kopf ${j} dieses Blocks. Die Köpfe sind von 0 bis ${last} nummeriert.`,
     feedforward: "Feed-Forward",
-    others: (first, last) => (first === last ? `von Block ${first}` : `von Block ${first}–${last}`),
+    others: (first, last) =>
+      first === last ? `Beitrag von Block ${first}` : `Beitrag der Blöcke ${first}–${last}`,
     added: (block, token, attention, feedforward) =>
       `Block ${block} bei „${token}“: Die Aufmerksamkeit fügte das ${attention}-Fache und Feed-Forward das ${feedforward}-Fache der Länge des eingehenden Vektors hinzu.`,
     read: (token, share) => `Die Logit-Linse liest hier „${token}“ (${share}).`,
     final: "Norm",
     nextWord: "nächstes Wort",
+    nextToken: "nächstes Token",
     lastWord: "Wort an der letzten Position",
     previousBlock: "Voriger Block",
     nextBlock: "Nächster Block",
@@ -809,11 +831,23 @@ export const de: Messages = {
     link: "Link kopieren",
     linkNote: "Öffnet sich in jedem Browser, der die im Terminal gezeigte Adresse schon einmal geöffnet hat",
     hereNote:
-      "Der Link öffnet sich nur auf diesem Rechner. Für Leser anderswo lässt sich das Modell mit clearhead publish veröffentlichen.",
+      "Der Link öffnet sich nur auf diesem Rechner, in einem Browser, der die Adresse von Clearhead schon einmal geöffnet hat. Um anderen zu zeigen, was du siehst, speichere es als eine Datei.",
     uploadNote:
       "Der Link öffnet sich nur auf diesem Rechner. Für andere muss diese Seite auf einem Webserver liegen.",
     copied: "Kopiert",
     copiedHere: "Kopiert, nur für diesen Rechner",
+  },
+  share: {
+    title: "Teilen",
+    save: "Diese Ansicht als eine Datei speichern",
+    saveNote:
+      "Eine HTML-Datei, die sich in jedem Browser genau so öffnet wie hier, ohne Clearhead und ohne Netz. Ein kleines Modell ist darin und rechnet; von einem großen enthält sie die gezeigten Zahlen.",
+    notSavable:
+      "Experimente und Training brauchen einen Server. Öffne eine andere Ansicht, um sie zu speichern.",
+    html: "HTML-Datei dieser Ansicht",
+    preparing: "Die Datei wird erstellt …",
+    saved: "Unter Downloads gespeichert",
+    failed: "Die Datei konnte nicht erstellt werden",
   },
   saved: {
     missed: "Das ist in dieser Datei nicht enthalten. Öffne das Modell in Clearhead, um es zu sehen.",

@@ -19,6 +19,7 @@ export const en = {
     prompt: "Input text",
     examples: "Examples",
     next: "Next word",
+    nextToken: "Next token", // of a model whose tokens are characters or bytes
     samples: "Sample the next word from the predicted probabilities",
     theme: "Switch between light and dark mode",
     language: "Language",
@@ -102,6 +103,8 @@ export const en = {
     no: "no",
     /** Translations of each lab's headings by the server's English text; * matches anything. Empty in English. */
     headings: {} as Record<string, Record<string, string>>,
+    /** Names of the settings by lab, and under "" for all labs. Empty in English. */
+    settingNames: {} as Record<string, Record<string, string>>,
     translated: {} as Record<
       string,
       { title: string; description: string; question: string; settings?: Record<string, string> }
@@ -117,6 +120,7 @@ export const en = {
     same: "same model",
     example: (second: string, one: string) => `${one} / ${second}`,
     exampleSays: (one: string, second: string) => `Sets both texts: “${one}” and “${second}”`,
+    restore: (text: string) => `Back to “${text}”`,
     begin: (examples: boolean) =>
       `Nothing is compared yet. Type another text above${examples ? ", choose another model, or click one of the examples" : " or choose another model"}: you then see which numbers differ, and by how much.`,
     next: (which: number): string =>
@@ -183,6 +187,8 @@ export const en = {
     prediction: "The likeliest tokens before and after the edits",
     before: "before",
     after: "after",
+    rises: "after",
+    falls: "after, if lower",
     difference: "bar chart",
   },
   effects: {
@@ -190,6 +196,13 @@ export const en = {
     description:
       "Each head or position is ablated (set to zero) in turn, or patched from the other text. The number is the change in the target token's log-probability: −0.69 halves the probability. Click a cell to select it.",
     over: { head: "Heads", position: "Positions" },
+    leftOut: "Change in log-probability when a token is left out",
+    leavingOut: (done: number, all: number) => `Leaving out each token in turn: ${done} of ${all}`,
+    decides: (token: string) => `Apart from the last token, “${token}” decides most.`,
+    without: (token: string, target: string, before: string, after: string) =>
+      `The probability of “${target}” is ${before} after the whole text and ${after} without “${token}”.`,
+    ablated:
+      "The map shows where the information is: the vector of one position is set to zero as it enters a block. At block 0, this also takes away what all vectors have in common, so almost every position seems to matter; to find the token that decides, leave it out (above) or patch from another text.",
     progress: {
       head: (done: number, all: number) => `${done} of ${all} heads`,
       position: (done: number, all: number) => `${done} of ${all} positions`,
@@ -251,6 +264,8 @@ export const en = {
       "A token has one static vector, whatever its context. From block to block it takes in more of its context: the same word gets a different vector in each sentence, and its senses separate.",
     word: "Word",
     sentences: (most: number) => `Sentences, one per line (at most ${most})`,
+    noWord: (model: string) =>
+      `No single token of ${model} is a word, so there is no example. You can type a word: the vectors shown are those of its last token.`,
     many: (count: number, most: number) => `You entered ${count} sentences. The limit is ${most}.`,
     split: (word: string, pieces: string[]) =>
       `This model does not always encode “${word}” as one token. The vectors shown are those of its last token: ${pieces.map((piece) => `“${piece}”`).join(", ")}.`,
@@ -310,7 +325,7 @@ export const en = {
   },
   lens: {
     description:
-      "The logit lens decodes the residual stream after each block as if that block were the last one. For every position, it shows what the model would predict if it stopped there; the last block gives the model's own prediction.",
+      "The logit lens decodes the residual stream after each block as if that block were the last one. For every position, it shows what the model would predict if it stopped there. Read it from the bottom up, as the vectors rise through the stack: block 0 is the lowest row, and the last block, on top, gives the model's own prediction.",
     only: "show the probability of the target token",
     summary: (token: string, share: string) => `“${token}” ${share}`,
     here: (block: number, token: string) => `After block ${block}, at “${token}”:`,
@@ -375,6 +390,11 @@ export const en = {
     watch: "Watch",
     done: (run: string, steps: string) =>
       `${run} has finished training (${steps} ${steps === "1" ? "step" : "steps"}).`,
+    tooShort: "That is too few to learn from: extend the run under Training, or start one with more minutes.",
+    shortTime:
+      "In less than a minute, a run has time for a few steps at most: reading the text and measuring the speed come first. Choose one minute or more to see the model learn.",
+    measured: (run: string, steps: string, minutes: string) =>
+      `For comparison: ${run} made ${steps} ${steps === "1" ? "step" : "steps"} in ${minutes} min on this computer.`,
     compare: (model: string) => `Compare with ${model}`,
     close: "Close",
     after: (step: string) => `after step ${step}`,
@@ -438,6 +458,7 @@ export const en = {
     read: (token: string, share: string) => `The logit lens reads “${token}” here (${share}).`,
     final: "norm",
     nextWord: "next word",
+    nextToken: "next token",
     lastWord: "word at the last position",
     previousBlock: "Previous block",
     nextBlock: "Next block",
@@ -790,11 +811,22 @@ export const en = {
     link: "Copy link",
     linkNote: "Opens in any browser that has already opened the address printed in the terminal",
     hereNote:
-      "The link opens on this computer only. For a reader elsewhere, publish the model with clearhead publish.",
+      "The link opens on this computer only, in a browser that has already opened Clearhead's address. To show someone else what you see, save it as one file.",
     uploadNote:
       "The link opens on this computer only. For a reader elsewhere, upload this page to a web host.",
     copied: "Copied",
     copiedHere: "Copied, for this computer only",
+  },
+  share: {
+    title: "Share",
+    save: "Save this view as one file",
+    saveNote:
+      "An HTML file that opens in any browser exactly as here, without Clearhead and without a network. It contains a small model, which runs in it; of a large model, it holds the numbers on screen.",
+    notSavable: "Labs and Training need a server. Open another view to save it.",
+    html: "HTML file of this view",
+    preparing: "Preparing the file…",
+    saved: "Saved to your downloads",
+    failed: "The file could not be written",
   },
   saved: {
     missed: "This is not included in this file. Open the model in Clearhead to see it.",

@@ -6,7 +6,7 @@ export const LABS: Messages["labs"]["translated"] = {
   attention: {
     title: "Aufmerksamkeit, Zahl für Zahl",
     description:
-      "Eine Folge von Ziffern: 0 ist der Vektor [1, 0], 1 der Vektor [0, 1]. Eine Anfrage wird mit jedem Schlüssel verglichen, die Softmax macht aus den Scores Gewichte, und die Gewichte mischen die Werte. Je mehr Nullen es sind, desto weniger Gewicht bleibt für die 1. Setze boost auf 10, sodass die Schlüssel zehnmal so lang sind: Dann fällt fast das ganze Gewicht auf die 1. Eine Matrix W zwischen Schlüssel und Anfrage, k W q, legt fest, welche Schlüssel zur Anfrage passen; ob sie auf den Schlüssel oder auf die Anfrage angewandt wird, der Score ist derselbe.",
+      "Eine Folge von Ziffern: 0 ist der Vektor [1, 0], 1 der Vektor [0, 1]. Eine Anfrage wird mit jedem Schlüssel verglichen, die Softmax macht aus den Scores Gewichte, und die Gewichte mischen die Werte. Je mehr Nullen es sind, desto weniger Gewicht bleibt für die 1. Setze die Verstärkung auf 10, sodass die Schlüssel zehnmal so lang sind: Dann fällt fast das ganze Gewicht auf die 1. Eine Matrix W zwischen Schlüssel und Anfrage, k W q, legt fest, welche Schlüssel zur Anfrage passen; ob sie auf den Schlüssel oder auf die Anfrage angewandt wird, der Score ist derselbe.",
     question:
       "Bei welcher Verstärkung bekommt die 1 so viel Gewicht wie alle Nullen zusammen? Hängt das von der Anzahl der Nullen ab?",
     settings: {
@@ -62,7 +62,7 @@ export const LABS: Messages["labs"]["translated"] = {
     description:
       "Ein Satz geht durch einen kleinen Transformer und dann noch einmal mit vertauschten Wörtern. Die Aufmerksamkeit allein kennt keine Reihenfolge: Achtet jedes Wort auf alle Wörter und gibt es keine Positionen, so bekommt jedes Wort an jeder Stelle denselben Vektor, und der Satz ist eine bloße Menge von Wörtern (Bag of Words). Die Gewichte sind zufällig, aber daran könnte kein Training etwas ändern. Mit Positionen ändern sich die Vektoren. In einem kausalen Modell ändern sie sich auch ohne Positionen, weil ein Wort nur auf sich selbst und die Wörter vor ihm achtet, und das sind nach dem Vertauschen andere.",
     question:
-      "Schalte causal ein: Woran erkennt ein kausales Modell ohne Positionen, dass die Reihenfolge eine andere ist? An welcher Stelle behält ein Wort seinen Vektor, wie auch immer die anderen vertauscht werden?",
+      "Schalte „kausal“ ein: Woran erkennt ein kausales Modell ohne Positionen, dass die Reihenfolge eine andere ist? An welcher Stelle behält ein Wort seinen Vektor, wie auch immer die anderen vertauscht werden?",
     settings: {
       sentence: "der Satz, dessen Wörter vertauscht werden",
       position: "Art der Positionen; verglichen wird mit einem Modell ohne Positionen",
@@ -84,22 +84,23 @@ export const LABS: Messages["labs"]["translated"] = {
   blank: {
     title: "Welche Wörter die Lücke bestimmen",
     description:
-      "Ein Satz bricht vor einer Lücke ab: Welche früheren Wörter bewirken, dass das Modell dort ein bestimmtes Wort vorhersagt? Es gibt zwei Antworten. Die Attribution zerlegt den Logit des Wortes exakt in die Beiträge, die die Köpfe an der letzten Position von jedem Token holen; sie sieht nur diesen letzten Schritt. Die Ablation setzt den Vektor jedes Tokens am Eingang auf null und misst, wie sich die logarithmierte Wahrscheinlichkeit des Wortes ändert; sie erfasst jeden Weg durch das Modell.",
+      "Ein Satz bricht vor einer Lücke ab: Welches frühere Wort entscheidet, was das Modell dort vorhersagt? Die Antwort gibt die erste Spalte: Jedes Token wird einmal weggelassen, und das Modell füllt die Lücke ohne es; so zählt jeder Weg durch das Modell. Die Attribution in der zweiten Spalte beantwortet eine engere Frage: Sie zerlegt den Logit des Wortes exakt in das, was die Köpfe an der letzten Position von jedem Token holen, und übersieht, was ein Token vorher über andere Tokens bewirkt hat. Wo sich beide widersprechen, gilt die erste. Das letzte Token wirkt immer: Ohne es geht der Satz anders weiter.",
     question:
-      "Von manchen Tokens holen die Köpfe am Ende wenig, doch ihre Ablation wirkt stark. Was könnten diese Tokens für die anderen tun? Und welche Wörter entscheiden, ob in der Lücke „his“ steht?",
+      "Welches Wort entscheidet, dass in der Lücke „her“ steht? Ersetze es im Satz so, dass „him“ wahrscheinlich wird. Setze dann „Wort“ auf „his“: Entscheidet dasselbe Wort? Warum ändert es wenig, manche Tokens wegzulassen, obwohl sie direkt beitragen?",
     settings: {
       sentence: "der Text vor der Lücke",
       word: "das Wort, das dort erklärt werden soll; nur sein erstes Token zählt",
+      other: "ein anderes Wort, das unter den Kandidaten steht",
     },
   },
   senses: {
     title: "Ein Wort, zwei Bedeutungen",
     description:
-      "„I'm scared of bats“; „I swing bats.“ Ein statischer Vektor ist in beiden Sätzen derselbe. In einem Transformer beginnt ein Wort mit seinem statischen Vektor und nimmt Block für Block Information aus den Wörtern vor ihm auf: Seine Vektoren hängen vom Kontext ab. Das gilt auch für die Zustände eines rekurrenten Netzes. Wie weit zwei Vektoren auseinanderliegen, hängt nicht nur von der Bedeutung ab; als Maßstab dienen deshalb zwei Vorkommen mit derselben Bedeutung. Zwei kleine Netze, ein LSTM und ein Transformer, lernen hier einige hundert Wörter aus Sätzen, in denen die Bedeutung bestimmt, was auf das Wort folgt; die gezeigten Sätze gehören nicht zum Training. Von bats weiß ein solches Netz nur, mit welchen Wörtern es zusammen vorkommt. Beim Modell ist Stufe 0 die Einbettung; darauf folgen die Eingänge der Blöcke und das Ende.",
+      "„I'm scared of bats“; „I swing bats.“ Ein statischer Vektor ist in beiden Sätzen derselbe. In einem Transformer beginnt ein Wort mit seinem statischen Vektor und nimmt Block für Block Information aus den Wörtern vor ihm auf: Seine Vektoren hängen vom Kontext ab. Das gilt auch für die Zustände eines rekurrenten Netzes. Wie weit zwei Vektoren auseinanderliegen, hängt nicht nur von der Bedeutung ab; als Maßstab dienen deshalb zwei Vorkommen mit derselben Bedeutung. Zwei kleine Netze, ein LSTM und ein Transformer, lernen hier einige hundert Wörter aus Sätzen, in denen die Bedeutung bestimmt, was auf das Wort folgt; die gezeigten Sätze gehören nicht zum Training. Von „bats“ weiß ein solches Netz nur, mit welchen Wörtern es zusammen vorkommt. Beim Modell ist Stufe 0 die Einbettung; darauf folgen die Eingänge der Blöcke und das Ende.",
     question:
       "In welchem Block trennen sich die beiden Bedeutungen? Nimm eigene Sätze, in denen das entscheidende Wort erst danach kommt: Was geschieht in einem kausalen Modell?",
     settings: {
-      word: "bats oder bank, oder ein anderes Wort mit eigenen Sätzen",
+      word: "„bats“ oder „bank“, oder ein anderes Wort mit eigenen Sätzen",
       one: "Sätze mit der einen Bedeutung, durch / getrennt",
       other: "Sätze mit der anderen Bedeutung, durch / getrennt",
       seeds: "Anzahl der Durchgänge mit kleinen Netzen; 0 überspringt das Training",
@@ -107,11 +108,11 @@ export const LABS: Messages["labs"]["translated"] = {
     },
   },
   pronoun: {
-    title: "Worauf bezieht sich it?",
+    title: "Worauf bezieht sich „it“?",
     description:
-      "Das Huhn ging nicht über die Straße, weil es zu müde war – oder weil sie zu breit war; im Englischen steht beide Male it. Ein bekanntes Bild zeigt, wie it auf sein Bezugswort achtet. In einem kausalen Modell kann it das Adjektiv nicht sehen: Seine Aufmerksamkeit ist in beiden Sätzen dieselbe. Erst das Adjektiv kann die beiden Fälle unterscheiden, und es tut das auch: Über alle Köpfe summiert achtet tired mehr auf chicken und wide mehr auf road. Danach lernen zwei kleine Transformer aus Sätzen der eingebauten Geschichten, in denen das Bezugswort bekannt ist. Sie füllen Lücken, und auch ein Pronomen ist eine Lücke: Bei it und noch einmal am Satzende sollen sie das Bezugswort nennen. Beim bidirektionalen Modell ergibt sich dieses Bild: Das Pronomen achtet auf sein Bezugswort, und setzt man den Vektor aus dem anderen Satz ein, kehrt sich die Antwort um. Beim kausalen Modell ist der Vektor von it in beiden Sätzen derselbe, und das Modell kann nur raten; erst am Satzende kennt es die Antwort. Die beiden Nomen eines Testsatzes kamen im Training nie zusammen vor.",
+      "Das Huhn ging nicht über die Straße, weil es zu müde war – oder weil sie zu breit war; im Englischen steht beide Male „it“. Ein bekanntes Bild zeigt, wie „it“ auf sein Bezugswort achtet. In einem kausalen Modell kann „it“ das Adjektiv nicht sehen: Seine Aufmerksamkeit ist in beiden Sätzen dieselbe. Erst das Adjektiv kann die beiden Fälle unterscheiden, und es tut das auch: Über alle Köpfe summiert achtet „tired“ mehr auf „chicken“ und „wide“ mehr auf „road“. Danach lernen zwei kleine Transformer aus Sätzen der eingebauten Geschichten, in denen das Bezugswort bekannt ist. Sie füllen Lücken, und auch ein Pronomen ist eine Lücke: Bei „it“ und noch einmal am Satzende sollen sie das Bezugswort nennen. Beim bidirektionalen Modell ergibt sich dieses Bild: Das Pronomen achtet auf sein Bezugswort, und setzt man den Vektor aus dem anderen Satz ein, kehrt sich die Antwort um. Beim kausalen Modell ist der Vektor von „it“ in beiden Sätzen derselbe, und das Modell kann nur raten; erst am Satzende kennt es die Antwort. Die beiden Nomen eines Testsatzes kamen im Training nie zusammen vor.",
     question:
-      "Warum liegt das kausale Modell bei it nie öfter als in der Hälfte der Fälle richtig? Schalte asked aus, sodass nur Lücken gefüllt werden: Achtet it dann noch auf sein Bezugswort? Und was findet eine Sonde dort?",
+      "Warum liegt das kausale Modell bei „it“ nie öfter als in der Hälfte der Fälle richtig? Schalte „Abfrage“ aus, sodass nur Lücken gefüllt werden: Achtet „it“ dann noch auf sein Bezugswort? Und was findet eine Sonde dort?",
     settings: {
       before: "der Anfang beider Sätze",
       first: "das Wort, das zum einen Nomen gehört",
@@ -130,7 +131,7 @@ export const LABS: Messages["labs"]["translated"] = {
     description:
       "„I have to make sure that the cat gets fed“; „I forgot to make sure that the dog gets fed.“ Ein Skip-gram-Modell lernt, für jedes Wort der eingebauten Geschichten die umgebenden Wörter vorherzusagen. Dadurch bekommen Wörter in ähnlicher Umgebung ähnliche Vektoren: Der Katze am nächsten sind die anderen Tiere, darunter der Hund.",
     question:
-      "Welche Wörter sind anna oder red am nächsten? Sind es bei einem Fenster von 10 immer noch die, die an der Stelle der Katze stehen könnten?",
+      "Welche Wörter sind „anna“ oder „red“ am nächsten? Sind es bei einem Fenster von 10 immer noch die, die an der Stelle der Katze stehen könnten?",
     settings: {
       word: "das Wort, dessen Nachbarn gezeigt werden; es muss in den Geschichten vorkommen",
       count: "Anzahl der gezeigten Nachbarn",
@@ -153,4 +154,47 @@ export const LABS: Messages["labs"]["translated"] = {
       seed: "Startwert für Gewichte und Tokens",
     },
   },
+};
+
+/** Die Namen der Einstellungen: eines Experiments, und unter "" aller. */
+export const SETTING_NAMES: Messages["labs"]["settingNames"] = {
+  "": {
+    sequence: "Folge",
+    query: "Anfrage",
+    boost: "Verstärkung",
+    base: "Basis",
+    matrix: "Matrix",
+    keys: "Schlüssel",
+    widest: "größtes d",
+    samples: "Stichproben",
+    seed: "Startwert",
+    trained: "Training",
+    seeds: "Durchgänge",
+    steps: "Schritte",
+    batch: "Batch",
+    width: "Breite",
+    longest: "größte Länge",
+    repeats: "Wiederholungen",
+    sentence: "Satz",
+    position: "Positionen",
+    causal: "kausal",
+    prompt: "Text",
+    context: "Kontext",
+    tokens: "Tokens",
+    word: "Wort",
+    before: "Anfang",
+    first: "erstes Wort",
+    second: "zweites Wort",
+    one: "ein Nomen",
+    other: "anderes Nomen",
+    pronoun: "Pronomen",
+    asked: "Abfrage",
+    count: "Anzahl",
+    stories: "Geschichten",
+    window: "Fenster",
+    epochs: "Epochen",
+    heads: "Köpfe",
+  },
+  blank: { other: "anderes Wort" },
+  senses: { one: "eine Bedeutung", other: "andere Bedeutung" },
 };

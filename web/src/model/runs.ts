@@ -48,3 +48,23 @@ export function uniqueName(preferred: string, taken: string[]): string {
 export function isActive({ state }: Pick<Run, "state">): boolean {
   return state === "starting" || state === "running" || state === "stopping";
 }
+
+const FEW_STEPS = 20; // after so few, a model has learned next to nothing
+const SHORT_MINUTES = 1; // below this, reading the text and measuring the speed take most of the time
+
+/** Whether a run that was limited by time ended before the model could learn much. */
+export function isTooShort({ state, minutes, steps_done }: Run): boolean {
+  return state === "finished" && minutes !== null && minutes !== undefined && steps_done < FEW_STEPS;
+}
+
+/** Whether so many minutes are too few to train in. */
+export function isShortTime(minutes: number | null): boolean {
+  return minutes !== null && minutes < SHORT_MINUTES;
+}
+
+/** The shortest finished run that was limited by time, as a measure of what this computer can do. */
+export function measuredRun(runs: readonly Run[]): Run | undefined {
+  return runs
+    .filter(({ state, minutes, steps_done }) => state === "finished" && minutes && steps_done > 0)
+    .toSorted((a, b) => a.minutes! - b.minutes!)[0];
+}

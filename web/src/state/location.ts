@@ -153,7 +153,7 @@ export function toQuery(location: PageLocation): string {
   put("stop", location.stop, START_LOCATION.stop);
   for (const name of ["settings", "typed"] as const)
     if (Object.keys(location[name]).length > 0) query.set(name, JSON.stringify(location[name]));
-  if (location.tiny !== null) query.set("tiny", JSON.stringify(location.tiny));
+  if (location.tiny !== null && location.view === "tiny") query.set("tiny", JSON.stringify(location.tiny));
   put("over", location.over, START_LOCATION.over);
   put("filter", location.filter, START_LOCATION.filter);
   for (const name of SWITCHES) if (location[name]) query.set(name, "yes");

@@ -36,6 +36,7 @@ export interface Limits {
   isPublished: boolean; // whether anyone may visit the page, on a host without Clearhead
   runsLabs: boolean; // otherwise, labs were run beforehand with their default settings
   withoutViews: readonly ViewName[];
+  savesFile?: boolean; // whether the server writes the page as one file
 }
 
 export class Page extends Selection {
@@ -60,6 +61,7 @@ export class Page extends Selection {
   #edition = 0; // how often another text was typed: tokens chosen for an earlier one are not appended
   #controller: AbortController | null = null;
   #opening = $state(""); // the text that was chosen for the model
+  #isTyped = false; // whether the reader typed the text
   #opensAt: Partial<PageLocation> = {}; // the head and token that were chosen along with it
   #openingHead: HeadIndex = { block: START_LOCATION.block, head: START_LOCATION.head }; // where the page opened
   #opensHead: boolean; // whether the head is chosen along with the text, because the address names none
@@ -92,6 +94,11 @@ export class Page extends Selection {
     return this.training.runs.find((run) =>
       isSnapshot(model) ? run.name === runName(model) : run.model === model,
     );
+  });
+  /** Whether the model's tokens are words or parts of words, and not characters or bytes. */
+  readonly hasWords = $derived.by(() => {
+    const tokenizer = this.models.find(this.location.model)?.tokenizer;
+    return tokenizer !== "char" && tokenizer !== "byte";
   });
   readonly plottedRuns = $derived.by(() => {
     const named = this.location.runs.flatMap((name) => this.training.find(name) ?? []);
@@ -189,6 +196,7 @@ export class Page extends Selection {
 
   #openAt(text: string, at: HeadIndex & { row: number }): void {
     this.#opening = text;
+    this.#isTyped = false;
     this.#opensAt = at;
     if (this.#opensHead) {
       Object.assign(this.location, at);
@@ -198,8 +206,9 @@ export class Page extends Selection {
   }
 
   /** Runs another text. The request for the previous one is aborted. */
-  async setText(text: string): Promise<void> {
+  async setText(text: string, isTyped = true): Promise<void> {
     this.generating = false;
+    this.#isTyped = isTyped;
     this.#edition++;
     this.refusedText = null;
     this.draft = text;
@@ -217,7 +226,7 @@ export class Page extends Selection {
   async setExample(text: string): Promise<void> {
     const opening = text === this.#opening ? this.#opensAt : {};
     Object.assign(this.location, { row: -1, column: -1 }, opening);
-    await this.setText(text);
+    await this.setText(text, false);
   }
 
   /** Appends a token by its id, because a token may be part of a character or have no text at all. */
@@ -289,14 +298,35 @@ export class Page extends Selection {
       this.location.edits = [];
       this.location.open = [];
     }
+    const isOffered = !this.#isTyped && (this.#isTextOffered() || this.#opening !== "");
     this.location.model = model;
     this.missingModel = "";
-    const untouched = this.location.text === this.#opening; // if so, the other model opens with its own text
     await this.connection.guard(async () => {
-      if (!this.location.text || (isOther && untouched)) await this.#choose();
-      else if (isOther) this.#opening = "";
+      // A text that the reader did not type, or that the other model cannot read, is replaced by the model's own.
+      if (!this.location.text || (isOther && (isOffered || !(await this.#canRead(model)))))
+        await this.#choose();
+      else if (isOther) {
+        this.#opening = "";
+        Object.assign(this.location, { row: -1, column: -1 }); // it may have other tokens
+      }
       await this.#run();
     });
+  }
+
+  /** Whether the text is one of those that the page offers for the model. */
+  #isTextOffered(): boolean {
+    return this.texts.includes(this.location.text ?? "");
+  }
+
+  /** Whether the model's tokenizer knows all characters of the text. */
+  async #canRead(model: string): Promise<boolean> {
+    try {
+      await this.api.tokens(model, this.location.text!);
+      return true;
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 400) return false;
+      throw error;
+    }
   }
 
   /** Restores the location in an address after the back or forward button is pressed. */

@@ -1,5 +1,15 @@
 import { expect, test } from "vitest";
-import { uniqueName, isSnapshot, listSnapshots, runName, isActive } from "../../src/model/runs";
+import type { Run } from "../../src/engine/types";
+import {
+  isActive,
+  isShortTime,
+  isSnapshot,
+  isTooShort,
+  listSnapshots,
+  measuredRun,
+  runName,
+  uniqueName,
+} from "../../src/model/runs";
 
 test("splits the name of a snapshot", () => {
   expect([isSnapshot("my@12"), isSnapshot("my"), isSnapshot("my@x"), isSnapshot("@1")]).toEqual([
@@ -44,4 +54,24 @@ test("finds a unique name that the server accepts", () => {
 test("a run is active from the start until it is saved", () => {
   const states = ["starting", "running", "stopping", "stopped", "finished", "failed"] as const;
   expect(states.filter((state) => isActive({ state }))).toEqual(["starting", "running", "stopping"]);
+});
+
+test("a run limited by time is too short if it made only a few steps", () => {
+  const run = { state: "finished", minutes: 0.33, steps_done: 1 } as Run;
+  expect(isTooShort(run)).toBe(true);
+  expect(isTooShort({ ...run, steps_done: 200 })).toBe(false);
+  expect(isTooShort({ ...run, minutes: null })).toBe(false);
+  expect(isTooShort({ ...run, state: "running" })).toBe(false);
+  expect([isShortTime(0.3), isShortTime(1), isShortTime(null)]).toEqual([true, false, false]);
+});
+
+test("the shortest finished run is the measure for another", () => {
+  const runs = [
+    { name: "long", state: "finished", minutes: 3, steps_done: 900 },
+    { name: "short", state: "finished", minutes: 1, steps_done: 200 },
+    { name: "by steps", state: "finished", minutes: null, steps_done: 10 },
+    { name: "now", state: "running", minutes: 0.5, steps_done: 10 },
+  ] as Run[];
+  expect(measuredRun(runs)?.name).toBe("short");
+  expect(measuredRun([])).toBeUndefined();
 });

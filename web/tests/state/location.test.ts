@@ -9,7 +9,7 @@ import {
 } from "../../src/state/location";
 
 const LOCATION: PageLocation = {
-  view: "why",
+  view: "tiny",
   model: "smollm2",
   text: "Was ist „das“? 1+1=2 & more\n",
   block: 13,
@@ -62,6 +62,11 @@ const LOCATION: PageLocation = {
     causal: true,
   },
 };
+
+test("the tiny head's numbers are in the address of its own view only", () => {
+  expect(toQuery(LOCATION)).toContain("tiny=");
+  expect(toQuery({ ...LOCATION, view: "steps" })).not.toContain("tiny=");
+});
 
 test("round-trips through the address", () => {
   expect(fromQuery(toQuery(LOCATION))).toEqual(LOCATION);

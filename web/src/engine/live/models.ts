@@ -22,6 +22,7 @@ export const LIVE_FILE = "live.json";
 export interface LiveIndex {
   models: PublishedModel[];
   labs: boolean; // whether the results of the labs are in `labs.json`
+  query?: string; // where the page opens, if its own address does not say
 }
 
 interface PublishedModel {

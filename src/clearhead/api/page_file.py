@@ -1,0 +1,21 @@
+"""The page as one HTML file that opens where the page is now."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
+
+from clearhead.api.inspection import TextRequest
+
+MAX_QUERY = 400_000  # characters: the text and the edits, percent-encoded
+
+
+class PageFileRequest(TextRequest):
+    """What the page shows: its text and model, and its address, which holds the rest."""
+
+    query: Annotated[str, StringConstraints(max_length=MAX_QUERY)]
+    view: Annotated[str, StringConstraints(max_length=20)]
+    block: Annotated[int, Field(ge=0, lt=10_000, strict=True)]
+    head: Annotated[int, Field(ge=0, lt=10_000, strict=True)]
+    other: TextRequest | None = Field(None, description="The text or model that it is compared with.")
