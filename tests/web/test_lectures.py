@@ -304,11 +304,13 @@ def test_masked_future_is_hatched_in_the_figures(visitor, stop, names, switch):
 def test_stop_about_words_offers_a_model_whose_tokens_are_words(visit, models, stop):
     registry = make_registry(slots=1, shared=models["shared"], stories=ch.load("stories", device="cpu"))
     with running(registry) as server:
-        visitor = visit(server)
+        visitor = visit(server, width=1366, height=768)
         visitor.forgive("status 400|400")  # its characters may not be those of the sentences
         visitor.open(model="shared", text="The duck was too tired", view="lectures", stop=stop)
         offer = visitor.page.get_by_text("The tokens of shared are parts of words here.")
         offer.wait_for()
+        visitor.settle()
+        assert fits(visitor, 768)
         visitor.button("Switch to stories").click()
         visitor.page.get_by_text(re.compile(r"model stories|of stories")).first.wait_for()
         visitor.settle()
