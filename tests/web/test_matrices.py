@@ -278,9 +278,9 @@ def test_cells_that_are_cut_show_no_number_and_the_others_can_be_reached(visit):
         visitor.expect(lambda: grid.evaluate(inked), 0)
     grid.evaluate("(grid) => grid.scrollTo(0, 0)")
     visitor.page.get_by_text(re.compile(r"rows 0–\d+ of \d+")).wait_for()
-    visitor.button("Next rows").click()
+    visitor.button("Scroll to the next rows").click()
     visitor.expect(lambda: grid.evaluate("(grid) => grid.scrollTop > 0"), True)
-    assert visitor.button("Previous rows").is_enabled()
+    assert visitor.button("Scroll to the previous rows").is_enabled()
 
 
 def test_the_selected_row_is_whole_in_a_long_text(visit):

@@ -439,3 +439,27 @@ def test_active_edits_are_shown_in_every_view_and_can_be_undone(visitor):
     visitor.expect(lambda: "1 edit active" in bar.inner_text(), True)
     bar.get_by_role("button", name="Undo last").click()
     visitor.expect(bar.count, 0)
+
+
+def test_steps_are_tidy_on_a_small_laptop(visit):
+    visitor = visit(width=1280, height=720)
+    visitor.open(model="lecture", text=" ".join(["The duck was too tired"] * 4), part="norm2", step="scale")
+    visitor.see("block.0.normed2.scale")
+    parts, play = box(visitor, ".detail .parts"), box(visitor, ".detail .playing")
+    assert parts["height"] < 30  # one line, with the buttons beside it
+    assert play["y"] < parts["y"] + parts["height"]
+    assert play["y"] + play["height"] > parts["y"]
+    assert play["height"] < 40
+    # The selected row, which is the last one, is in view.
+    grid, name = visitor.page.locator("[role=grid]"), visitor.page.locator("[role=rowheader].strong")
+
+    def cut():
+        frame, row = grid.bounding_box(), name.last.bounding_box()
+        return max(0, round(row["y"] + row["height"] - frame["y"] - frame["height"] - 1))
+
+    name.last.wait_for()
+    visitor.expect(cut, 0)
+    visitor.open(model="lecture", text="The duck was too tired to", step="softmax")
+    visitor.see("block.0.head.0.weights")
+    overflow = "(all) => Math.max(...all.map((each) => each.scrollWidth - each.clientWidth))"
+    visitor.expect(lambda: visitor.page.locator(".formula").evaluate_all(overflow) <= 1, True)

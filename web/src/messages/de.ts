@@ -454,8 +454,8 @@ export const de: Messages = {
     columns: "Spalten",
     rows: "Zeilen",
     range: (name, first, last, total) => `${name} ${first}–${last} von ${total}`,
-    back: (name) => `Vorige ${name}`,
-    forth: (name) => `Nächste ${name}`,
+    back: (name) => `Zu den vorigen ${name}`,
+    forth: (name) => `Zu den nächsten ${name}`,
   },
   flow: {
     title: "Vorwärtsdurchlauf",

@@ -435,8 +435,8 @@ export const en = {
     rows: "rows",
     range: (name: string, first: number, last: number, total: number) =>
       `${name} ${first}–${last} of ${total}`,
-    back: (name: string) => `Previous ${name}`,
-    forth: (name: string) => `Next ${name}`,
+    back: (name: string) => `Scroll to the previous ${name}`,
+    forth: (name: string) => `Scroll to the next ${name}`,
   },
   flow: {
     title: "Forward pass",

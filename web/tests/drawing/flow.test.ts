@@ -117,6 +117,6 @@ test("writes what the logit lens reads above blocks that are wide enough", () =>
     paint(layout, { streams: Array<Matrix>(blocks).fill(stream), lens: Array<string>(blocks).fill(" in") })
       .filter(([method]) => method === "text")
       .map(([, , , text]) => text);
-  expect(texts(2).filter((text) => text === "in")).toHaveLength(2);
-  expect(texts(30)).not.toContain("in");
+  expect(texts(2).filter((text) => text === "␣in")).toHaveLength(2);
+  expect(texts(30)).not.toContain("␣in");
 });
