@@ -366,7 +366,7 @@ def test_prediction_table_is_sorted_and_has_a_legend(visitor):
         for text in rows.locator("td:nth-child(3)").all_inner_texts()
     ]
     assert after == sorted(after, reverse=True)
-    assert "before" in visitor.page.locator(".change .legend").inner_text()
+    assert "before" in visitor.page.locator(".change p.legend").inner_text()
 
 
 def test_text_that_an_example_replaced_can_be_restored(visitor):
