@@ -173,7 +173,7 @@ def test_a_training_run_shows_when_a_head_moved(visit, home, tmp_path, story_tex
         relative = 100 * ((new - old).norm() / old.norm()).item()
         shown = float(re.sub(r"[^\d,.]", "", cell.inner_text()).replace(",", "."))
         assert shown == pytest.approx(relative, rel=0.1, abs=0.02)
-        assert visitor.page.get_by_test_id("batch").locator("li").count() == 4
+        visitor.expect(visitor.page.get_by_test_id("batch").locator("li").count, 4)
         visitor.page.get_by_label("Trainingszeit", exact=True).last.press("ArrowRight")
         visitor.expect(lambda: "interval=1" in visitor.url, True)
         visitor.settle()
