@@ -6,6 +6,9 @@ import pytest
 
 import clearhead as ch
 from clearhead.lessons.effect import measure_effect
+from clearhead.server.model_loader import ModelLibrary
+from clearhead.server.model_registry import LoadOptions, load_models
+from tests.serving import running
 from tests.web.visitor import fixed, precise, shows, visible
 
 TEXT = "The duck was too tired to swim"
@@ -53,7 +56,7 @@ def test_errors_at_the_logits(visitor, lesson):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_stage_opens_its_gradient_and_a_number_its_chain_rule(visitor, lesson, kind):
     expected = lesson(kind)
-    visitor.open(model=kind, text=TEXT, view="learning")
+    visitor.open(model=kind, text=TEXT, view="learning", row=2)
     page = visitor.page
     page.locator(".stages [data-stage='block.0.output'][data-row='2']").click()
     visitor.settle()
@@ -148,3 +151,31 @@ def test_accessibility(visitor, axe):
     visitor.button("Take the step").click()
     visitor.settle()
     assert not axe(visitor)
+
+
+def test_a_training_run_shows_when_a_head_moved(visit, home, tmp_path, story_text):
+    text, place = tmp_path / "text.txt", tmp_path / "runs"
+    text.write_text(story_text, encoding="utf-8")
+    sizes = {"blocks": 1, "heads": 2, "width": 16, "context": 32, "batch": 4}
+    ch.train(text, out=place / "my", steps=6, snapshots=3, progress=False, **sizes)
+    loader = LoadOptions("cpu", slots=1)
+    registry = load_models([place / "my"], loader)
+    start, end = ch.runs(place)["my"].snapshots[:2]
+    with running(registry, library=ModelLibrary([place], home, loader)) as server:
+        visitor = visit(server, width=1366, height=768, locale="de-DE")
+        visitor.open(text=TEXT, view="learning", head=1)
+        tabs = visitor.page.locator("[data-place=views]").bounding_box()
+        assert tabs["height"] < 48  # one line, with the slider
+        visitor.button("Trainingslauf").click()
+        cell = visitor.page.locator(f"[data-move='W_Q {start}']")
+        cell.wait_for()
+        old, new = (ch.load(place / "my", step=step).weight("block.0.head.1.W_Q") for step in (start, end))
+        relative = 100 * ((new - old).norm() / old.norm()).item()
+        shown = float(re.sub(r"[^\d,.]", "", cell.inner_text()).replace(",", "."))
+        assert shown == pytest.approx(relative, rel=0.1, abs=0.02)
+        visitor.expect(visitor.page.get_by_test_id("batch").locator("li").count, 4)
+        visitor.page.get_by_label("Trainingszeit", exact=True).last.press("ArrowRight")
+        visitor.expect(lambda: "interval=1" in visitor.url, True)
+        visitor.settle()
+        assert visitor.page.evaluate("document.documentElement.scrollHeight") <= 768
+    registry.close(cancel=True)

@@ -193,3 +193,51 @@ class StepResponse(WireModel):
     other: LossChange | None
     weights: list[ChangedWeight] = Field(description="The largest relative change first.")
     probabilities: list[MovedProbability] = Field(description="The largest change first.")
+
+
+class HeadMovesRequest(RequestModel):
+    """A head of a training run's model."""
+
+    run: Name = Field(description="A run listed by /api/runs.")
+    block: Id
+    head: Id
+
+
+class HeadMove(WireModel):
+    """How far the weights of a head moved between two snapshots."""
+
+    start: int = Field(description="The step of the earlier snapshot.")
+    end: int
+    weights: dict[str, float | None] = Field(
+        description="By weight: the norm of the change, divided by the norm of the weight before."
+    )
+
+
+class HeadMovesResponse(WireModel):
+    moves: list[HeadMove]
+
+
+class RunBatchRequest(HeadMovesRequest):
+    """A step of a training run: the one after a snapshot."""
+
+    step: Annotated[int, Field(ge=1, lt=2**31, description="Counted from 1.")]
+    count: Annotated[int, Field(ge=1, le=20, description="How many texts to return.")] = 4
+
+
+class BatchRow(WireModel):
+    """A text of the batch."""
+
+    text: str
+    loss: float | None = Field(description="The mean over its targets.")
+    gradient: float | None = Field(
+        description="The norm of what the text adds to the gradient of the head's weights."
+    )
+
+
+class RunBatchResponse(WireModel):
+    """The batch of a step of a run, computed again."""
+
+    step: int
+    loss: float | None
+    rows: list[BatchRow] = Field(description="The texts that move the head most, largest first.")
+    n_rows: int

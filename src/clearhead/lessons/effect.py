@@ -19,6 +19,7 @@ from clearhead.language_model import LanguageModel
 from clearhead.lessons.gradients import PRODUCTS
 from clearhead.lessons.lesson import Lesson
 from clearhead.lessons.text_lesson import make_batch
+from clearhead.model.transformer import Transformer
 from clearhead.text.tokens import IGNORED
 
 SHOWN = 10
@@ -78,20 +79,19 @@ def measure_effect(
         LossChange(*map(_mean, losses)),
         losses[1],
         elsewhere,
-        changed_weights(before, after)[:count],
+        changed_weights(before.transformer("a step"), after.transformer("a step"))[:count],
         _moved(logits[0][0], logits[1][0], count),
     )
 
 
-def changed_weights(before: LanguageModel, after: LanguageModel) -> list[ChangedWeight]:
+def changed_weights(before: Transformer, after: Transformer) -> list[ChangedWeight]:
     """How far each weight moved between two states of a model, the largest relative change first."""
-    one, two = before.transformer("a step"), after.transformer("a step")
     found = []
-    for name in weight_names(one.config):
-        if name.endswith(PRODUCTS) or (name == "unembedding.W" and one.config.tied):
+    for name in weight_names(before.config):
+        if name.endswith(PRODUCTS) or (name == "unembedding.W" and before.config.tied):
             continue
-        old = weight(one, name)
-        change, size = (weight(two, name) - old).norm().item(), old.norm().item()
+        old = weight(before, name)
+        change, size = (weight(after, name) - old).norm().item(), old.norm().item()
         found.append(ChangedWeight(name, change, change / size if size else math.nan))
     return sorted(found, key=lambda each: -each.relative if math.isfinite(each.relative) else math.inf)
 

@@ -25,6 +25,7 @@ from clearhead.server import (
     openings,
     page,
     page_file,
+    run_lessons,
     runs,
 )
 from clearhead.server.authentication import AuthenticationMiddleware, Credentials
@@ -68,6 +69,7 @@ def make_api(
     app.include_router(labs.make_router(registry))
     puller = ModelPuller(None if library is None else library.home, log)
     run_registry = RunRegistry(registry, None if library is None else library.folders)
+    app.include_router(run_lessons.make_router(trace_cache, run_registry))
     loader = ModelLoader(registry, trace_cache, library, run_registry, log)
     app.include_router(models.make_router(loader, puller))
     manager = TrainingManager(run_registry, loader, None if library is None else library.options.device, log)

@@ -235,6 +235,22 @@ export class ApiClient {
     return (await this.#request("POST", "/api/lesson/step", request, signal)).json();
   }
 
+  /** How far a head's weights moved between the snapshots of a run. */
+  async headMoves(
+    request: Schemas["HeadMovesRequest"],
+    signal?: AbortSignal,
+  ): Promise<Schemas["HeadMovesResponse"]> {
+    return (await this.#request("POST", "/api/lesson/moves", request, signal)).json();
+  }
+
+  /** The texts of a run's step. */
+  async runBatch(
+    request: Schemas["RunBatchRequest"],
+    signal?: AbortSignal,
+  ): Promise<Schemas["RunBatchResponse"]> {
+    return (await this.#request("POST", "/api/lesson/batch", request, signal)).json();
+  }
+
   /** The page as one HTML file that opens where the page is now. */
   async pageFile(request: PageFileRequest): Promise<string> {
     return (await this.#request("POST", "/api/page_file", request)).text();

@@ -606,6 +606,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/lesson/moves": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Moves
+         * @description Return how far the weights of a head moved from each snapshot of a run to the next.
+         */
+        post: operations["moves_api_lesson_moves_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/lesson/batch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Batch
+         * @description Compute the batch of a run's step again, and return the texts that move a head most.
+         */
+        post: operations["batch_api_lesson_batch_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/models": {
         parameters: {
             query?: never;
@@ -945,6 +985,24 @@ export interface components {
             parts: components["schemas"]["Part"][];
             /** Heads */
             heads: components["schemas"]["HeadTokens"][];
+        };
+        /**
+         * BatchRow
+         * @description A text of the batch.
+         */
+        BatchRow: {
+            /** Text */
+            text: string;
+            /**
+             * Loss
+             * @description The mean over its targets.
+             */
+            loss: number | null;
+            /**
+             * Gradient
+             * @description The norm of what the text adds to the gradient of the head's weights.
+             */
+            gradient: number | null;
         };
         /**
          * ChainRequest
@@ -1816,6 +1874,46 @@ export interface components {
              * @example block.0.head.0.W_Q
              */
             name: string;
+        };
+        /**
+         * HeadMove
+         * @description How far the weights of a head moved between two snapshots.
+         */
+        HeadMove: {
+            /**
+             * Start
+             * @description The step of the earlier snapshot.
+             */
+            start: number;
+            /** End */
+            end: number;
+            /**
+             * Weights
+             * @description By weight: the norm of the change, divided by the norm of the weight before.
+             */
+            weights: {
+                [key: string]: number | null;
+            };
+        };
+        /**
+         * HeadMovesRequest
+         * @description A head of a training run's model.
+         */
+        HeadMovesRequest: {
+            /**
+             * Run
+             * @description A run listed by /api/runs.
+             */
+            run: string;
+            /** Block */
+            block: number;
+            /** Head */
+            head: number;
+        };
+        /** HeadMovesResponse */
+        HeadMovesResponse: {
+            /** Moves */
+            moves: components["schemas"]["HeadMove"][];
         };
         /**
          * HeadTokens
@@ -2690,6 +2788,49 @@ export interface components {
              * @default 8192
              */
             original_context: number;
+        };
+        /**
+         * RunBatchRequest
+         * @description A step of a training run: the one after a snapshot.
+         */
+        RunBatchRequest: {
+            /**
+             * Run
+             * @description A run listed by /api/runs.
+             */
+            run: string;
+            /** Block */
+            block: number;
+            /** Head */
+            head: number;
+            /**
+             * Step
+             * @description Counted from 1.
+             */
+            step: number;
+            /**
+             * Count
+             * @description How many texts to return.
+             * @default 4
+             */
+            count?: number;
+        };
+        /**
+         * RunBatchResponse
+         * @description The batch of a step of a run, computed again.
+         */
+        RunBatchResponse: {
+            /** Step */
+            step: number;
+            /** Loss */
+            loss: number | null;
+            /**
+             * Rows
+             * @description The texts that move the head most, largest first.
+             */
+            rows: components["schemas"]["BatchRow"][];
+            /** N Rows */
+            n_rows: number;
         };
         /**
          * RunDetails
@@ -6974,6 +7115,238 @@ export interface operations {
             };
             /** @description The model could not be loaded. */
             503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    moves_api_lesson_moves_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["HeadMovesRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HeadMovesResponse"];
+                };
+            };
+            /** @description The request is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The token is missing or invalid. */
+            401: {
+                headers: {
+                    "WWW-Authenticate": "Bearer";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The Host or the Origin is not allowed. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The run does not exist. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The body did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The name is taken, or another run is in progress. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The body is compressed, or its content type is not JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The server is busy; retry later. */
+            429: {
+                headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description Internal server error. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    batch_api_lesson_batch_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RunBatchRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunBatchResponse"];
+                };
+            };
+            /** @description The request is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The token is missing or invalid. */
+            401: {
+                headers: {
+                    "WWW-Authenticate": "Bearer";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The Host or the Origin is not allowed. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The run does not exist. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The body did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The name is taken, or another run is in progress. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The body is compressed, or its content type is not JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The server is busy; retry later. */
+            429: {
+                headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description Internal server error. */
+            500: {
                 headers: {
                     [name: string]: unknown;
                 };

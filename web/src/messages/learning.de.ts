@@ -8,7 +8,7 @@ export const learning: Messages["learning"] = {
   recipe: (optimizer, rate) => `${optimizer}, Lernrate ${rate}`,
   norm: (norm, clip) => `Norm des Gradienten aller Gewichte: ${norm}; begrenzt auf höchstens ${clip}.`,
   edits: "Änderungen gehören nicht zu einem Trainingsschritt: Er wird für das Modell selbst berechnet.",
-  parts: { gradient: "Gradienten", step: "Schritt ausführen" },
+  parts: { gradient: "Gradienten", step: "Schritt ausführen", run: "Trainingslauf" },
   partsTitle: "Teile der Lernansicht",
   stages: "Größe des Gradienten an jeder Stufe, von rechts nach links zu lesen",
   block: (block) => `Block ${block}`,
@@ -76,4 +76,17 @@ export const learning: Messages["learning"] = {
   changedHint: "Die Norm der Änderung im Verhältnis zur Norm des Gewichts.",
   moved: "Wahrscheinlichkeiten, die sich am meisten ändern",
   movedAfter: (token, position) => `nach „${token}“ (${position})`,
+  run: {
+    title: (run) => `Trainingslauf ${run}`,
+    slider: "Trainingszeit",
+    between: (from, to) => `zwischen Schritt ${from} und ${to}`,
+    head: (block, head) => `Wie weit sich die Gewichte von Kopf ${block}.${head} bewegt haben`,
+    headHint:
+      "Die Norm der Änderung zwischen zwei Zwischenständen im Verhältnis zur Norm des Gewichts davor.",
+    weights: "Gewicht",
+    texts: (step) => `Die Texte von Schritt ${step}, die diesen Kopf am meisten bewegen`,
+    textsHint:
+      "Der Verlust jedes Textes des Batches und die Norm dessen, was er zum Gradienten der Gewichte des Kopfs beiträgt.",
+    loss: "Verlust",
+  },
 };

@@ -7,7 +7,7 @@ export const learning = {
   norm: (norm: string, clip: string) =>
     `Norm of the gradient of all weights: ${norm}; clipped to at most ${clip}.`,
   edits: "Edits are not part of a training step: it is computed for the model itself.",
-  parts: { gradient: "Gradients", step: "Take the step" },
+  parts: { gradient: "Gradients", step: "Take the step", run: "Training run" },
   partsTitle: "Parts of the lesson",
   stages: "Size of the gradient at each stage, read from right to left",
   block: (block: number) => `Block ${block}`,
@@ -73,4 +73,16 @@ export const learning = {
   changedHint: "The norm of the change, relative to the norm of the weight.",
   moved: "Probabilities that change most",
   movedAfter: (token: string, position: number) => `after “${token}” (${position})`,
+  run: {
+    title: (run: string) => `Training run ${run}`,
+    slider: "Training time",
+    between: (from: string, to: string) => `between steps ${from} and ${to}`,
+    head: (block: number, head: number) => `How far the weights of head ${block}.${head} moved`,
+    headHint: "The norm of the change between two snapshots, relative to the norm of the weight before.",
+    weights: "Weight",
+    texts: (step: string) => `The texts of step ${step} that move this head most`,
+    textsHint:
+      "The loss of each text of the batch, and the norm of what it adds to the gradient of the head's weights.",
+    loss: "Loss",
+  },
 };

@@ -75,6 +75,9 @@ export const REFUSALS: Messages["refusals"] = {
 
   name_taken: ({ name }) => `„${name}“ gibt es schon: Wähle einen anderen Namen.`,
   already_training: () => "Es läuft bereits ein Training. Es kann immer nur ein Lauf aktiv sein.",
+  step_not_kept: ({ name, step }) =>
+    `Schritt ${n(step)} des Laufs „${name}“ lässt sich nicht noch einmal berechnen: Sein Text oder sein Zwischenstand fehlt.`,
+  head_not_found: ({ block, head }) => `Kopf ${block}.${head} gibt es in diesem Lauf nicht.`,
   run_not_found: ({ name }) => `Einen Lauf „${name}“ gibt es nicht.`,
   run_is_finished: ({ name }) =>
     `Der Lauf „${name}“ ist fertig. Um ihn zu verlängern, gib eine Zahl von Minuten an.`,

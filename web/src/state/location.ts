@@ -29,7 +29,7 @@ export type ViewName = (typeof VIEWS)[number];
 export const WITHOUT_TEXT: readonly ViewName[] = ["lectures", "tiny", "labs", "training"];
 
 /** The parts of the learning view. */
-export const LESSON_PARTS = ["gradient", "step"] as const;
+export const LESSON_PARTS = ["gradient", "step", "run"] as const;
 export type LessonPart = (typeof LESSON_PARTS)[number];
 
 /** How a matrix is shown. */
@@ -74,6 +74,7 @@ export interface PageLocation {
   tiny: TinyExample | null; // null for the default example
   lesson: LessonPart;
   gradient: string; // the site or weight whose gradient is shown; "" for the usual one
+  interval: number; // between two snapshots of the training run; -1 for the first
   chain: OpenCell[]; // the numbers whose gradients were opened, each from the one before
   stop: string; // of a lecture, such as 001.4; "" for the first unanswered one
   presenting: boolean; // show the stop in large type
@@ -120,6 +121,7 @@ export const START_LOCATION: PageLocation = {
   tiny: null,
   lesson: "gradient",
   gradient: "",
+  interval: -1,
   chain: [],
   stop: "",
   presenting: false,
@@ -129,7 +131,7 @@ export const START_LOCATION: PageLocation = {
   filter: "",
 };
 
-const NUMBERS = ["block", "head", "step", "site", "row", "column", "target", "against"] as const;
+const NUMBERS = ["block", "head", "step", "site", "row", "column", "target", "against", "interval"] as const;
 const SWITCHES = ["only", "patched", "alone", "presenting"] as const;
 const SAMPLING_LIMITS = { temperature: [0, 5], topK: [0, 100_000], topP: [0.01, 1], minP: [0, 1] } as const;
 
@@ -230,6 +232,7 @@ export function fromQuery(text: string): PageLocation {
     tiny: parseExample(parseJson(query.get("tiny"))),
     lesson: LESSON_PARTS.includes(lesson) ? lesson : START_LOCATION.lesson,
     gradient: /^[\w.]*$/.test(gradient) ? gradient : START_LOCATION.gradient,
+    interval: integer("interval"),
     chain: parseCells(query.get("chain") ?? ""),
     stop: isStop(stop) ? stop : START_LOCATION.stop,
     presenting: query.get("presenting") === "yes",

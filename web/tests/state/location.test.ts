@@ -41,6 +41,7 @@ const LOCATION: PageLocation = {
   lab: "scale",
   lesson: "step",
   gradient: "block.1.head.0.W_Q",
+  interval: 2,
   chain: [
     { name: "logits", row: 2, column: 7 },
     { name: "final", row: 2, column: 1 },
