@@ -14,7 +14,7 @@ MAX_SNAPSHOTS = 200
 NumberOwner = Annotated[
     Name, Field(description="A site listed by /api/trace, or a weight.", examples=["block.0.head.0.W_Q"])
 ]
-Count = Annotated[int, Field(ge=1, le=MAX_TERMS)]
+TermCount = Annotated[int, Field(ge=1, le=MAX_TERMS)]
 
 
 class LessonRequest(RequestModel):
@@ -61,7 +61,7 @@ class LogitErrorsRequest(LessonRequest):
     """The logits of one position with the largest errors."""
 
     position: Index = Field(-1, description="Counted from 0, or from the end if negative.")
-    count: Count = 10
+    count: TermCount = 10
 
 
 class LogitError(WireModel):
@@ -93,10 +93,10 @@ class ChainRequest(LessonRequest):
     name: NumberOwner
     row: Id
     column: Id | None = None
-    count: Count = Field(10, description="How many of the largest terms to return.")
+    count: TermCount = Field(10, description="How many of the largest terms to return.")
 
 
-class ChainTerm(NumberPlace):
+class ChainTermValue(NumberPlace):
     """A number that is computed from the explained one: its gradient times its derivative."""
 
     gradient: float | None
@@ -113,7 +113,7 @@ class ChainResponse(NumberPlace):
     value: float | None
     gradient: float | None
     kind: str = Field(description="The operation that uses the number next.")
-    terms: list[ChainTerm] = Field(description="The largest first.")
+    terms: list[ChainTermValue] = Field(description="The largest first.")
     n_others: int = Field(description="How many terms are not listed.")
     others: float | None = Field(description="Their sum.")
     probability: float | None = Field(description="For a logit or a probability: the token's probability.")
@@ -126,7 +126,7 @@ class UpdateRequest(LessonRequest):
     name: NumberOwner
     row: Id
     column: Id | None = None
-    count: Count = Field(8, description="How many of the tokens that contribute most to return.")
+    count: TermCount = Field(8, description="How many of the tokens that contribute most to return.")
 
 
 class UpdateTerm(WireModel):
@@ -134,7 +134,7 @@ class UpdateTerm(WireModel):
     value: float | None
 
 
-class TokenPart(WireModel):
+class TokenContribution(WireModel):
     """What a token adds to the gradient."""
 
     position: int
@@ -150,10 +150,10 @@ class UpdateResponse(WireModel):
     after: float | None
     learning_rate: float
     weight_decay: float
-    positions: list[TokenPart] = Field(
+    positions: list[TokenContribution] = Field(
         description="What the use of the weight at each position adds; largest first."
     )
-    targets: list[TokenPart] = Field(
+    targets: list[TokenContribution] = Field(
         description="What the loss of each position's target adds; largest first."
     )
 
@@ -162,21 +162,21 @@ class StepRequest(LessonRequest):
     """The step is taken on a copy of the model."""
 
     other: Text | None = Field(None, description="Another text, whose loss is compared as well.")
-    count: Count = 8
+    count: TermCount = 8
 
 
-class LossChange(WireModel):
+class LossBeforeAfter(WireModel):
     before: float | None
     after: float | None
 
 
-class ChangedWeight(WireModel):
+class WeightMove(WireModel):
     name: str
     change: float | None = Field(description="The norm of the change.")
     relative: float | None = Field(description="The same, divided by the norm of the weight before the step.")
 
 
-class MovedProbability(WireModel):
+class ProbabilityMove(WireModel):
     position: int
     id: int
     text: str
@@ -188,11 +188,11 @@ class MovedProbability(WireModel):
 class StepResponse(WireModel):
     """What the step changes."""
 
-    loss: LossChange
+    loss: LossBeforeAfter
     losses: list[float | None] = Field(description="After the step, one per position.")
-    other: LossChange | None
-    weights: list[ChangedWeight] = Field(description="The largest relative change first.")
-    probabilities: list[MovedProbability] = Field(description="The largest change first.")
+    other: LossBeforeAfter | None
+    weights: list[WeightMove] = Field(description="The largest relative change first.")
+    probabilities: list[ProbabilityMove] = Field(description="The largest change first.")
 
 
 class HeadMovesRequest(RequestModel):

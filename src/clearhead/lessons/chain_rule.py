@@ -21,21 +21,21 @@ from clearhead.model.block import Block
 from clearhead.model.norm import Norm
 from clearhead.summary_table import TableCell, html_table, text_table
 
-Index = tuple[int, ...]  # of a number of a site or weight: row and column, or row alone
+NumberIndex = tuple[int, ...]  # of a number of a site or weight: row and column, or row alone
 
 
 class Factor(NamedTuple):
     """The number that a derivative is equal to: one of a weight or of a site."""
 
     name: str
-    at: Index
+    at: NumberIndex
 
 
 class ChainTerm(NamedTuple):
     """One number that is computed from the explained one: its gradient times its derivative."""
 
     name: str
-    at: Index
+    at: NumberIndex
     gradient: float
     derivative: float
     value: float  # the product
@@ -50,7 +50,7 @@ class Chain:
     """
 
     name: str
-    at: Index
+    at: NumberIndex
     value: float
     gradient: float
     kind: str
@@ -78,13 +78,13 @@ class Chain:
 
 
 @dataclass(frozen=True)
-class Uses:
+class RuleUses:
     """Numbers of one site that are computed from the explained number, and their derivatives."""
 
     site: Site
-    indices: Sequence[Index]
+    indices: Sequence[NumberIndex]
     derivatives: Tensor
-    factor: Callable[[Index], Factor] | None = None
+    factor: Callable[[NumberIndex], Factor] | None = None
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Rule:
     """How a number is used next: `kind` names the operation."""
 
     kind: str
-    uses: list[Uses]
+    uses: list[RuleUses]
 
 
 class ChainRule:
@@ -104,7 +104,7 @@ class ChainRule:
         self.network = self.part.forward.network
         self.length = self.part.forward.ids.shape[1]
 
-    def explain(self, site: Site, index: Index) -> Chain:
+    def explain(self, site: Site, index: NumberIndex) -> Chain:
         number, gradient = self.value(site)[index].item(), self.gradient(site)[index].item()
         rule = self.rule(site, index)
         return Chain(str(site), index, number, gradient, rule.kind, self.terms(rule))
@@ -138,7 +138,7 @@ class ChainRule:
         names = {"normed": "input", "normed2": "input" if self.config.parallel else "middle"}
         return Site(names.get(normed, normed.removesuffix("_normed")), block)
 
-    def _terms(self, uses: Uses) -> list[ChainTerm]:
+    def _terms(self, uses: RuleUses) -> list[ChainTerm]:
         gradients = self.gradient(uses.site)[tuple(zip(*uses.indices, strict=True))].double()
         derivatives = uses.derivatives.double().to(gradients.device)
         numbers = zip(
@@ -150,7 +150,7 @@ class ChainRule:
             for index, three in zip(uses.indices, numbers, strict=True)
         ]
 
-    def rule(self, site: Site, index: Index) -> Rule:
+    def rule(self, site: Site, index: NumberIndex) -> Rule:
         if site.block is None:
             return self._outside(site, index)
         if site.kv_head is not None:
@@ -162,7 +162,7 @@ class ChainRule:
             return self._in_head(site, site.block, site.head, index)
         return self._in_block(site, site.block, index)
 
-    def _outside(self, site: Site, index: Index) -> Rule:
+    def _outside(self, site: Site, index: NumberIndex) -> Rule:
         t = index[0]
         if site.name in ("embedding", "position"):
             return Rule("sum", [self._same(Site("input", 0), index)])
@@ -174,7 +174,7 @@ class ChainRule:
         assert site.name in ("logits", "probabilities")
         return Rule("loss", [])
 
-    def _in_block(self, site: Site, i: int, index: Index) -> Rule:
+    def _in_block(self, site: Site, i: int, index: NumberIndex) -> Rule:
         t, name = index[0], site.name
         added = Site("output" if self.config.parallel else "middle", i)
         if "." in name:
@@ -183,13 +183,13 @@ class ChainRule:
             return self._norm_number(site, self.norm_of(normed, i), x, t)
         c = index[1]
 
-        def through(normed: str) -> list[Uses]:
+        def through(normed: str) -> list[RuleUses]:
             x = self.value(self.norm_input(normed, i))[t]
             return self._norm(Site(normed, i), self.norm_of(normed, i), x, t, c)
 
         if name == "input":
-            second_half = through("normed2") if self.config.parallel else []
-            return Rule("residual", [self._same(added, index), *through("normed"), *second_half])
+            from_second = through("normed2") if self.config.parallel else []
+            return Rule("residual", [self._same(added, index), *through("normed"), *from_second])
         if name == "normed":
             heads = range(self.config.n_head)
             return Rule("linear", [uses for head in heads for uses in self._projections(i, head, t, c)])
@@ -217,7 +217,7 @@ class ChainRule:
         x = self.value(site)[t]
         return Rule("norm", self._norm(Site("final"), self.norm_of("final", None), x, t, c))
 
-    def _in_head(self, site: Site, i: int, head: int, index: Index) -> Rule:
+    def _in_head(self, site: Site, i: int, head: int, index: NumberIndex) -> Rule:
         (t, c), name = index, site.name
 
         def at(name: str) -> Site:
@@ -229,35 +229,35 @@ class ChainRule:
         if name == "mixed":
             write = weight(self.network, f"block.{i}.head.{head}.W_O")[c]
             outputs = [(t, k) for k in range(len(write))]
-            return Rule("linear", [Uses(at("output"), outputs, write,
+            return Rule("linear", [RuleUses(at("output"), outputs, write,
                                         lambda k: Factor(f"block.{i}.head.{head}.W_O", (c, k[1])))])  # fmt: skip
         if name == "value":
             weights = self.value(at("weights"))[:, t]
-            return Rule("weigh", [Uses(at("mixed"), [(q, c) for q in range(T)], weights,
+            return Rule("weigh", [RuleUses(at("mixed"), [(q, c) for q in range(T)], weights,
                                        lambda k: Factor(str(at("weights")), (k[0], t)))])  # fmt: skip
         if name == "weights":
             value = self.value(at("value"))[c]
-            return Rule("weigh", [Uses(at("mixed"), [(t, d) for d in range(len(value))], value,
+            return Rule("weigh", [RuleUses(at("mixed"), [(t, d) for d in range(len(value))], value,
                                        lambda k: Factor(str(at("value")), (c, k[1])))])  # fmt: skip
         if name == "masked":
             weights = self.value(at("weights"))[t]
             own = torch.zeros_like(weights)
             own[c] = 1.0
             derivatives = weights * (own - weights[c])
-            return Rule("softmax", [Uses(at("weights"), [(t, s) for s in range(T)], derivatives)])
+            return Rule("softmax", [RuleUses(at("weights"), [(t, s) for s in range(T)], derivatives)])
         if name == "scaled":
             visible = torch.isfinite(self.value(at("masked"))[t, c]).reshape(1)
-            return Rule("mask", [Uses(at("masked"), [index], visible.to(self.value(at("scaled")).dtype))])
+            return Rule("mask", [RuleUses(at("masked"), [index], visible.to(self.value(at("scaled")).dtype))])
         if name == "scores":
             divided = torch.tensor([1 / math.sqrt(self.config.d_k)])
-            return Rule("divide", [Uses(at("scaled"), [index], divided)])
+            return Rule("divide", [RuleUses(at("scaled"), [index], divided)])
         if name == "query":
             keys = self.value(at("key"))[:, c]
-            return Rule("compare", [Uses(at("scores"), [(t, s) for s in range(T)], keys,
+            return Rule("compare", [RuleUses(at("scores"), [(t, s) for s in range(T)], keys,
                                          lambda k: Factor(str(at("key")), (k[1], c)))])  # fmt: skip
         if name == "key":
             queries = self.value(at("query"))[:, c]
-            return Rule("compare", [Uses(at("scores"), [(q, t) for q in range(T)], queries,
+            return Rule("compare", [RuleUses(at("scores"), [(q, t) for q in range(T)], queries,
                                          lambda k: Factor(str(at("query")), (k[0], c)))])  # fmt: skip
         role = name.split("_")[0]
         if name.endswith("_raw") and self.config.qk_norm:
@@ -265,14 +265,14 @@ class ChainRule:
             return self._whole_norm(at(f"{role}_normed"), norm, self.value(site)[t], t, c)
         return self._rotation(at(role), i, t, c)
 
-    def _same(self, site: Site, index: Index) -> Uses:
-        return Uses(site, [index], torch.ones(1))
+    def _same(self, site: Site, index: NumberIndex) -> RuleUses:
+        return RuleUses(site, [index], torch.ones(1))
 
-    def _linear(self, output: Site, name: str, t: int, c: int) -> Uses:
+    def _linear(self, output: Site, name: str, t: int, c: int) -> RuleUses:
         row = weight(self.network, name)[c]
-        return Uses(output, [(t, k) for k in range(len(row))], row, lambda k: Factor(name, (c, k[1])))
+        return RuleUses(output, [(t, k) for k in range(len(row))], row, lambda k: Factor(name, (c, k[1])))
 
-    def _projections(self, i: int, head: int, t: int, c: int) -> list[Uses]:
+    def _projections(self, i: int, head: int, t: int, c: int) -> list[RuleUses]:
         outputs = {"W_Q": "query_raw", "W_K": "key_raw", "W_V": "value"}
         place = f"block.{i}.head.{head}"
         return [
@@ -280,15 +280,15 @@ class ChainRule:
             for name, output in outputs.items()
         ]
 
-    def _norm(self, normed: Site, norm: Norm, x: Tensor, t: int, c: int) -> list[Uses]:
+    def _norm(self, normed: Site, norm: Norm, x: Tensor, t: int, c: int) -> list[RuleUses]:
         """Through γ (x - μ)/σ + β, with μ and σ as numbers of their own."""
         mean, scale = self._mean(norm, x), self._scale(norm, x)
         one = torch.ones(1, dtype=x.dtype)
-        uses = [Uses(normed, [(t, c)], one * norm.gain[c].detach() / scale)]
+        uses = [RuleUses(normed, [(t, c)], one * norm.gain[c].detach() / scale)]
         if norm.shift is not None:
-            uses.append(Uses(Site(f"{normed.name}.mean", normed.block), [(t,)], one / len(x)))
+            uses.append(RuleUses(Site(f"{normed.name}.mean", normed.block), [(t,)], one / len(x)))
         by_scale = one * (x[c] - mean) / (len(x) * scale)
-        return [*uses, Uses(Site(f"{normed.name}.scale", normed.block), [(t,)], by_scale)]
+        return [*uses, RuleUses(Site(f"{normed.name}.scale", normed.block), [(t,)], by_scale)]
 
     def _norm_number(self, site: Site, norm: Norm, x: Tensor, t: int) -> Rule:
         """Of μ or σ itself, which every feature of the normalized vector depends on."""
@@ -296,7 +296,7 @@ class ChainRule:
         scale, gain = self._scale(norm, x), norm.gain.detach()
         centered = x - self._mean(norm, x)
         derivatives = -gain / scale if kind == "mean" else -gain * centered / scale**2
-        return Rule(kind, [Uses(Site(name, site.block), [(t, k) for k in range(len(x))], derivatives)])
+        return Rule(kind, [RuleUses(Site(name, site.block), [(t, k) for k in range(len(x))], derivatives)])
 
     def _whole_norm(self, normed: Site, norm: Norm, x: Tensor, t: int, c: int) -> Rule:
         """QK-norm, whose μ and σ are not sites."""
@@ -306,7 +306,7 @@ class ChainRule:
         if norm.shift is not None:
             own = own - 1 / len(x)
         derivatives = norm.gain.detach() * (own - unit * unit[c] / len(x)) / self._scale(norm, x)
-        return Rule("whole_norm", [Uses(normed, [(t, k) for k in range(len(x))], derivatives)])
+        return Rule("whole_norm", [RuleUses(normed, [(t, k) for k in range(len(x))], derivatives)])
 
     def _mean(self, norm: Norm, x: Tensor) -> Tensor:
         return torch.zeros_like(x[0]) if norm.shift is None else x.mean()
@@ -323,13 +323,13 @@ class ChainRule:
         half = len(cos)
         k, partner, sign = (c, c + half, 1) if c < half else (c - half, c - half, -1)
         derivatives = torch.stack((cos[k], sign * sin[k]))
-        return Rule("rotate", [Uses(rotated, [(t, c), (t, partner)], derivatives)])
+        return Rule("rotate", [RuleUses(rotated, [(t, c), (t, partner)], derivatives)])
 
-    def _activation(self, name: str, i: int, index: Index) -> Rule:
+    def _activation(self, name: str, i: int, index: NumberIndex) -> Rule:
         f, hidden = self.block(i).feedforward.nonlinearity, Site("hidden", i)
         if name == "hidden_up":
             return Rule(
-                "gate", [Uses(hidden, [index], f(self.value(Site("hidden_gate", i))[index]).reshape(1))]
+                "gate", [RuleUses(hidden, [index], f(self.value(Site("hidden_gate", i))[index]).reshape(1))]
             )
         with torch.enable_grad():
             x = self.value(Site(name, i))[index].detach().requires_grad_()
@@ -337,7 +337,7 @@ class ChainRule:
         if name == "hidden_gate":
             derivative = derivative * self.value(Site("hidden_up", i))[index]
         return Rule(
-            "gate" if self.config.gated else "activation", [Uses(hidden, [index], derivative.reshape(1))]
+            "gate" if self.config.gated else "activation", [RuleUses(hidden, [index], derivative.reshape(1))]
         )
 
 

@@ -10,10 +10,10 @@ from torch import Tensor
 
 from clearhead.errors import UserError
 from clearhead.inspect.sites import Site
-from clearhead.lessons.chain_rule import ChainRule, Factor, Index, Rule, Uses
+from clearhead.lessons.chain_rule import ChainRule, Factor, NumberIndex, Rule, RuleUses
 
 
-def weight_rule(chain: ChainRule, name: str, index: Index) -> Rule:
+def weight_rule(chain: ChainRule, name: str, index: NumberIndex) -> Rule:
     """The rule for one number of a weight of the chain's network."""
     if name.endswith(("QK", "OV")):
         raise UserError(f"{name} is a product of two weights: ask for one of them")
@@ -29,23 +29,23 @@ def weight_rule(chain: ChainRule, name: str, index: Index) -> Rule:
     source, outputs = _find_sites(chain, part, block, head)
     if part.startswith("b_"):
         ones = torch.ones(chain.length)
-        return Rule("weight", [Uses(site, _column(chain, column), ones) for site in outputs])
+        return Rule("weight", [RuleUses(site, _column(chain, column), ones) for site in outputs])
     row = index[0]
     derivatives = chain.value(source)[:, row]
     factor = _factor(source, row)
-    return Rule("weight", [Uses(site, _column(chain, column), derivatives, factor) for site in outputs])
+    return Rule("weight", [RuleUses(site, _column(chain, column), derivatives, factor) for site in outputs])
 
 
-def _column(chain: ChainRule, column: int) -> list[Index]:
+def _column(chain: ChainRule, column: int) -> list[NumberIndex]:
     return [(t, column) for t in range(chain.length)]
 
 
-def _factor(source: Site, row: int) -> Callable[[Index], Factor]:
+def _factor(source: Site, row: int) -> Callable[[NumberIndex], Factor]:
     """The number of the input that each position multiplies with the weight."""
     return lambda at: Factor(str(source), (at[0], row))
 
 
-def _at_the_ends(chain: ChainRule, name: str, index: Index) -> list[Uses]:
+def _at_the_ends(chain: ChainRule, name: str, index: NumberIndex) -> list[RuleUses]:
     row, column = index
     if name == "position.W":
         places = chain.part.forward.positions
@@ -59,14 +59,16 @@ def _at_the_ends(chain: ChainRule, name: str, index: Index) -> list[Uses]:
     if name == "unembedding.W" or chain.config.tied:
         feature, token = (row, column) if name == "unembedding.W" else (column, row)
         derivatives = chain.value(Site("final"))[:, feature]
-        uses.append(Uses(Site("logits"), _column(chain, token), derivatives, _factor(Site("final"), feature)))
+        uses.append(
+            RuleUses(Site("logits"), _column(chain, token), derivatives, _factor(Site("final"), feature))
+        )
     return uses
 
 
-def _rows_equal(ids: Tensor, row: int, site: Site, column: int, scale: float) -> Uses:
+def _rows_equal(ids: Tensor, row: int, site: Site, column: int, scale: float) -> RuleUses:
     """The positions that look up this row of a table."""
     indices = [(t, column) for t, own in enumerate(ids.tolist()) if own == row]
-    return Uses(site, indices, torch.full((len(indices),), scale))
+    return RuleUses(site, indices, torch.full((len(indices),), scale))
 
 
 def _find_sites(chain: ChainRule, part: str, block: int, head: int | None) -> tuple[Site, list[Site]]:
@@ -110,5 +112,5 @@ def _norm_weight(chain: ChainRule, part: str, block: int | None, column: int) ->
             centered = x if norm.shift is None else x - x.mean(-1, keepdim=True)
             scale = (centered.pow(2).mean(-1) + norm.epsilon).sqrt()
             derivatives = centered[:, column] / scale
-        uses.append(Uses(output, _column(chain, column), derivatives))
+        uses.append(RuleUses(output, _column(chain, column), derivatives))
     return Rule("weight", uses)

@@ -13,14 +13,14 @@ MAX_LESSONS = 4
 MAX_KEPT = 2**26  # parameters of the models of all lessons but the newest
 MAX_PARAMETERS = 400_000_000  # a step takes about six times the memory of the weights
 MAX_TOKENS = 1024
-Key = tuple[str, tuple[int, ...]]  # a model and token ids
+LessonKey = tuple[str, tuple[int, ...]]  # a model and token ids
 
 
 class LessonCache:
     """The most recently used lessons, as many as fit."""
 
     def __init__(self) -> None:
-        self.lessons: OrderedDict[Key, Lesson] = OrderedDict()
+        self.lessons: OrderedDict[LessonKey, Lesson] = OrderedDict()
 
     def get(self, name: str, model: LanguageModel, ids: list[int]) -> Lesson:
         key = name, tuple(ids)

@@ -14,7 +14,7 @@ from clearhead.api import lessons as api
 from clearhead.finite import finite
 from clearhead.inspect.indexing import check_index
 from clearhead.inspect.sites import Site
-from clearhead.lessons.chain_rule import Index
+from clearhead.lessons.chain_rule import NumberIndex
 from clearhead.lessons.effect import measure_effect
 from clearhead.lessons.lesson import Lesson
 from clearhead.lessons.token_parts import TokenParts
@@ -108,7 +108,7 @@ def chain(body: api.ChainRequest, query: Query) -> api.ChainResponse:
         gradient=finite(found.gradient),
         kind=found.kind,
         terms=[
-            api.ChainTerm(
+            api.ChainTermValue(
                 **_place(term.name, term.at),
                 gradient=finite(term.gradient),
                 derivative=finite(term.derivative),
@@ -158,11 +158,11 @@ def step(body: api.StepRequest, query: Query) -> api.StepResponse:
         losses=finite(effect.losses[0].tolist()),
         other=None if effect.other is None else _change(effect.other),
         weights=[
-            api.ChangedWeight(name=each.name, change=finite(each.change), relative=finite(each.relative))
+            api.WeightMove(name=each.name, change=finite(each.change), relative=finite(each.relative))
             for each in effect.weights
         ],
         probabilities=[
-            api.MovedProbability(
+            api.ProbabilityMove(
                 position=each.position,
                 id=each.id,
                 text=text,
@@ -200,14 +200,16 @@ def _spell(lesson: Lesson, ids: Tensor) -> list[str]:
     return [lesson.tokenizer.pieces([i])[0] for i in ids.tolist()]
 
 
-def _place(name: str, at: Index) -> dict[str, Any]:
+def _place(name: str, at: NumberIndex) -> dict[str, Any]:
     return {"name": name, "row": at[0], "column": at[1] if len(at) > 1 else None}
 
 
-def _parts(parts: TokenParts, count: int) -> list[api.TokenPart]:
-    return [api.TokenPart(position=each.position, value=finite(each.value)) for each in parts.top(count)]
+def _parts(parts: TokenParts, count: int) -> list[api.TokenContribution]:
+    return [
+        api.TokenContribution(position=each.position, value=finite(each.value)) for each in parts.top(count)
+    ]
 
 
-def _change(change: tuple[float, float]) -> api.LossChange:
+def _change(change: tuple[float, float]) -> api.LossBeforeAfter:
     before, after = change
-    return api.LossChange(before=finite(before), after=finite(after))
+    return api.LossBeforeAfter(before=finite(before), after=finite(after))

@@ -31,7 +31,7 @@ export class ApiError extends Error {
   }
 }
 
-type LessonInput = Pick<Schemas["LessonRequest"], "model" | "text">;
+export type LessonInput = Pick<Schemas["LessonRequest"], "model" | "text">;
 
 /** Sends a request. Notebooks, saved files and published folders replace the browser's own `fetch`. */
 export type Fetch = (path: string, init: RequestInit) => Promise<Response>;

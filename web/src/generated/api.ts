@@ -1061,7 +1061,7 @@ export interface components {
              * Terms
              * @description The largest first.
              */
-            terms: components["schemas"]["ChainTerm"][];
+            terms: components["schemas"]["ChainTermValue"][];
             /**
              * N Others
              * @description How many terms are not listed.
@@ -1084,10 +1084,10 @@ export interface components {
             is_target: boolean;
         };
         /**
-         * ChainTerm
+         * ChainTermValue
          * @description A number that is computed from the explained one: its gradient times its derivative.
          */
-        ChainTerm: {
+        ChainTermValue: {
             /** Name */
             name: string;
             /** Row */
@@ -1105,21 +1105,6 @@ export interface components {
             value: number | null;
             /** @description The number that the derivative is equal to, if it is one. */
             factor: components["schemas"]["NumberPlace"] | null;
-        };
-        /** ChangedWeight */
-        ChangedWeight: {
-            /** Name */
-            name: string;
-            /**
-             * Change
-             * @description The norm of the change.
-             */
-            change: number | null;
-            /**
-             * Relative
-             * @description The same, divided by the norm of the weight before the step.
-             */
-            relative: number | null;
         };
         /** ChatChoice */
         ChatChoice: {
@@ -2346,8 +2331,8 @@ export interface components {
              */
             others: number | null;
         };
-        /** LossChange */
-        LossChange: {
+        /** LossBeforeAfter */
+        LossBeforeAfter: {
             /** Before */
             before: number | null;
             /** After */
@@ -2463,21 +2448,6 @@ export interface components {
             object: "list";
             /** Data */
             data: components["schemas"]["Model"][];
-        };
-        /** MovedProbability */
-        MovedProbability: {
-            /** Position */
-            position: number;
-            /** Id */
-            id: number;
-            /** Text */
-            text: string;
-            /** Is Target */
-            is_target: boolean;
-            /** Before */
-            before: number | null;
-            /** After */
-            after: number | null;
         };
         /** Neighbor */
         Neighbor: {
@@ -2671,6 +2641,21 @@ export interface components {
              * @default 24
              */
             cells?: number;
+        };
+        /** ProbabilityMove */
+        ProbabilityMove: {
+            /** Position */
+            position: number;
+            /** Id */
+            id: number;
+            /** Text */
+            text: string;
+            /** Is Target */
+            is_target: boolean;
+            /** Before */
+            before: number | null;
+            /** After */
+            after: number | null;
         };
         /**
          * PullRequest
@@ -3251,23 +3236,23 @@ export interface components {
          * @description What the step changes.
          */
         StepResponse: {
-            loss: components["schemas"]["LossChange"];
+            loss: components["schemas"]["LossBeforeAfter"];
             /**
              * Losses
              * @description After the step, one per position.
              */
             losses: (number | null)[];
-            other: components["schemas"]["LossChange"] | null;
+            other: components["schemas"]["LossBeforeAfter"] | null;
             /**
              * Weights
              * @description The largest relative change first.
              */
-            weights: components["schemas"]["ChangedWeight"][];
+            weights: components["schemas"]["WeightMove"][];
             /**
              * Probabilities
              * @description The largest change first.
              */
-            probabilities: components["schemas"]["MovedProbability"][];
+            probabilities: components["schemas"]["ProbabilityMove"][];
         };
         /** StreamOptions */
         StreamOptions: {
@@ -3310,6 +3295,16 @@ export interface components {
              */
             edits?: components["schemas"]["EditRequest"][];
         };
+        /**
+         * TokenContribution
+         * @description What a token adds to the gradient.
+         */
+        TokenContribution: {
+            /** Position */
+            position: number;
+            /** Value */
+            value: number | null;
+        };
         /** TokenLogprob */
         TokenLogprob: {
             /** Token */
@@ -3320,16 +3315,6 @@ export interface components {
             bytes: number[] | null;
             /** Top Logprobs */
             top_logprobs: components["schemas"]["Alternative"][];
-        };
-        /**
-         * TokenPart
-         * @description What a token adds to the gradient.
-         */
-        TokenPart: {
-            /** Position */
-            position: number;
-            /** Value */
-            value: number | null;
         };
         /**
          * TokenTextsRequest
@@ -3483,12 +3468,12 @@ export interface components {
              * Positions
              * @description What the use of the weight at each position adds; largest first.
              */
-            positions: components["schemas"]["TokenPart"][];
+            positions: components["schemas"]["TokenContribution"][];
             /**
              * Targets
              * @description What the loss of each position's target adds; largest first.
              */
-            targets: components["schemas"]["TokenPart"][];
+            targets: components["schemas"]["TokenContribution"][];
         };
         /** UpdateTerm */
         UpdateTerm: {
@@ -3505,6 +3490,21 @@ export interface components {
             completion_tokens: number;
             /** Total Tokens */
             total_tokens: number;
+        };
+        /** WeightMove */
+        WeightMove: {
+            /** Name */
+            name: string;
+            /**
+             * Change
+             * @description The norm of the change.
+             */
+            change: number | null;
+            /**
+             * Relative
+             * @description The same, divided by the norm of the weight before the step.
+             */
+            relative: number | null;
         };
         /**
          * WeightRequest

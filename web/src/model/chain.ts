@@ -6,8 +6,8 @@ import { withIndices } from "./notation";
 import { parseSite } from "./sites";
 
 export type Chain = Schemas["ChainResponse"];
-type Term = Schemas["ChainTerm"];
-type Place = Schemas["NumberPlace"];
+type Term = Schemas["ChainTermValue"];
+export type NumberPlace = Schemas["NumberPlace"];
 
 const MAX_TERMS = 3; // in the formula
 
@@ -18,11 +18,11 @@ export interface ChainFormula {
 }
 
 /** The derivative of the loss with respect to a number. */
-export function partial(place: Place, config: Config): string {
+export function partial(place: NumberPlace, config: Config): string {
   return `\\frac{\\partial L}{\\partial ${placeSymbol(place, config)}}`;
 }
 
-export function placeSymbol({ name, row, column }: Place, config: Config): string {
+export function placeSymbol({ name, row, column }: NumberPlace, config: Config): string {
   return withIndices(name, config, row, column ?? undefined);
 }
 

@@ -1,13 +1,12 @@
 /** The gradients of one training step. Each area is requested once, when it is first read. */
 
 import { SvelteMap } from "svelte/reactivity";
-import type { ApiClient } from "../engine/client";
+import type { ApiClient, LessonInput } from "../engine/client";
 import type { Schemas } from "../engine/types";
 import type { Matrix } from "../model/matrix";
 import { type Area, areaKey } from "../model/sites";
 
 export type Lesson = Schemas["LessonResponse"];
-export type LessonInput = Pick<Schemas["LessonRequest"], "model" | "text">;
 
 const MAX_MATRICES = 24;
 
