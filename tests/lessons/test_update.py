@@ -72,3 +72,11 @@ def test_a_fork_shares_nothing_with_the_original():
     for own, other in zip(lesson.trainer.tensors().values(), copied.tensors().values(), strict=True):
         assert torch.equal(own, other)
         assert own.data_ptr() != other.data_ptr()
+
+
+def test_snapshots_are_trained_with_the_recipe_of_their_run():
+    run, snapshot = ch.load("stories", device="cpu"), ch.load("stories", device="cpu", step=100)
+    assert run.training is not None
+    own, early = (ch.learn(model, "Once upon a time").trainer.recipe for model in (run, snapshot))
+    assert early == own
+    assert early.optimizer == "muon"

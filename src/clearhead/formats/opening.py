@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -17,6 +20,7 @@ from clearhead.formats.shards import Shards
 
 MAGIC = b"GGUF"
 SNAPSHOTS = "snapshots"  # a subfolder of a run
+RUN_FILE = "run.json"  # in the folder of a run
 SNAPSHOT = "@"  # separates a run's name from a step; no other name contains it
 
 
@@ -24,7 +28,8 @@ def open_model(name: str | Path, dtype: torch.dtype = torch.float32) -> Saved:
     """Load the model with this name. Raises UserError if there is none, or it is invalid."""
     path = find_model(name)
     if path.is_dir():
-        return folder.load(path, dtype)
+        saved = folder.load(path, dtype)
+        return saved if saved.training is not None else replace(saved, training=_recipe_of_run(path))
     if arpa.is_arpa(path):
         return arpa.load(path)
     from clearhead.formats.gguf import model as gguf_model  # import gguf only when needed
@@ -120,6 +125,17 @@ def _in_folder(path: Path) -> Path:
     if len(files) > 1:
         raise UserError(f"{path} contains {len(files)} GGUF files: name one, such as {files[0]}")
     return files[0] if files else path
+
+
+def _recipe_of_run(path: Path) -> dict[str, Any] | None:
+    """The recipe of the run that a snapshot belongs to; None for any other folder."""
+    if path.parent.name != SNAPSHOTS:
+        return None
+    try:
+        recipe = json.loads((path.parents[1] / RUN_FILE).read_bytes())["plan"]["recipe"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return {"recipe": recipe} if isinstance(recipe, dict) else None
 
 
 def _is_gguf(path: Path) -> bool:

@@ -178,7 +178,10 @@ export const ONE_TOKEN_LOSS: Stop<LossInputs> = {
   id: "002.11",
   inputs: { logits, target, rate },
   question: number(nextWordLoss([0, 0, 0, 0], 0).gradient[0]!),
-  link: { live: true, target: () => ({ view: "learning" }) },
+  link: {
+    live: true,
+    target: () => ({ view: "learning", text: "The quick brown fox jumps over the lazy dog" }),
+  },
 };
 
 export const lecture002: Lecture = {

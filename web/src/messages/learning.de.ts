@@ -5,6 +5,7 @@ import type { Messages } from "./en";
 export const learning: Messages["learning"] = {
   summary: (loss, targets) =>
     `Verlust ${loss}, der Mittelwert von $-\\ln P$ über ${targets} ${targets === 1 ? "Vorhersage" : "Vorhersagen"}`,
+  optimizers: { muon: "Muon", adamw: "AdamW" },
   recipe: (optimizer, rate) => `${optimizer}, Lernrate ${rate}`,
   norm: (norm, clip) => `Norm des Gradienten aller Gewichte: ${norm}; begrenzt auf höchstens ${clip}.`,
   edits: "Änderungen gehören nicht zu einem Trainingsschritt: Er wird für das Modell selbst berechnet.",
@@ -42,7 +43,10 @@ export const learning: Messages["learning"] = {
   more: (n) => `… ${n} weitere`,
   update: "Was der Schritt mit diesem Gewicht macht",
   before: "alter Wert",
+  change: "Änderung",
   after: "neuer Wert",
+  against:
+    "Darunter stehen die Teile seines Gradienten. Das Gewicht bewegt sich ihnen entgegen: Ein positiver Teil senkt es, ein negativer hebt es.",
   rate: (rate) => `Lernrate ${rate}`,
   updateTerms: {
     gradient: "einfacher Gradientenabstieg",
@@ -73,7 +77,8 @@ export const learning: Messages["learning"] = {
   otherText: "Anderer Text",
   lossChange: (before, after) => `${before} → ${after}`,
   changedWeights: "Gewichte, die sich am meisten ändern",
-  changedHint: "Die Norm der Änderung im Verhältnis zur Norm des Gewichts.",
+  changedHint:
+    "Die Norm der Änderung im Verhältnis zur Norm des Gewichts. Im ersten Schritt bewegt AdamW jede Zahl um etwa die Lernrate; deshalb ändern sich Biases, die klein sind, am meisten.",
   moved: "Wahrscheinlichkeiten, die sich am meisten ändern",
   movedAfter: (token, position) => `nach „${token}“ (${position})`,
   run: {

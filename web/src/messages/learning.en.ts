@@ -3,6 +3,7 @@
 export const learning = {
   summary: (loss: string, targets: number) =>
     `Loss ${loss}, the mean of $-\\ln P$ over ${targets} ${targets === 1 ? "prediction" : "predictions"}`,
+  optimizers: { muon: "Muon", adamw: "AdamW" } as Record<string, string>,
   recipe: (optimizer: string, rate: string) => `${optimizer}, learning rate ${rate}`,
   norm: (norm: string, clip: string) =>
     `Norm of the gradient of all weights: ${norm}; clipped to at most ${clip}.`,
@@ -40,7 +41,10 @@ export const learning = {
   more: (n: number) => `… ${n} more`,
   update: "What the step does to this weight",
   before: "old value",
+  change: "change",
   after: "new value",
+  against:
+    "Below are the parts of its gradient. The weight moves against them: a positive part pushes it down, a negative one up.",
   rate: (rate: string) => `learning rate ${rate}`,
   updateTerms: {
     gradient: "plain gradient descent",
@@ -70,7 +74,8 @@ export const learning = {
   otherText: "Other text",
   lossChange: (before: string, after: string) => `${before} → ${after}`,
   changedWeights: "Weights that change most",
-  changedHint: "The norm of the change, relative to the norm of the weight.",
+  changedHint:
+    "The norm of the change, relative to the norm of the weight. In its first step, AdamW moves every number by about the learning rate, so biases, which are small, change most.",
   moved: "Probabilities that change most",
   movedAfter: (token: string, position: number) => `after “${token}” (${position})`,
   run: {

@@ -75,7 +75,7 @@ export const STOPS_002: Record<string, StopProse> = {
       "A trained model has many heads, and nobody designs them; some do represent a relationship that can be named, such as the previous word. Open All heads to search for them. Ask why “lazy” cannot find its noun: “dog” would come later, and the mask forbids it.",
   },
   "002.11": {
-    idea: "Beside the lecture: why training works. After “The quick brown fox jumps over the lazy”, the model has a logit $z$ for each word. The softmax makes probabilities $p$ of them, and the loss is the cross-entropy, $-\\ln p$ of the word that comes next in the text. Its gradient is $p - y$, with $y = 1$ for that word and 0 for the rest; gradient descent subtracts it, times the learning rate $\\eta$.",
+    idea: "Beside the lecture: why training works. After “The quick brown fox jumps over the lazy”, the model has a logit $z$ for each word. The softmax turns them into probabilities $p$, and the loss is the cross-entropy, $-\\ln p$ of the word that comes next in the text. Its gradient is $p - y$, with $y = 1$ for that word and 0 for the rest; gradient descent subtracts it, times the learning rate $\\eta$.",
     notice:
       "Only the right word has a negative gradient, so only its logit rises; the more probability a wrong word has, the further it falls. Press “Take the step” again and again: the better the prediction, the smaller the step.",
     notes:

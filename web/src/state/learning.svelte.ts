@@ -57,6 +57,12 @@ export class GradientCache {
   }
 }
 
+/** The position of the prediction with the largest loss, which there is most to learn from. */
+export function largestLoss({ targets }: Pick<Lesson, "targets">): number {
+  const known = targets.map((target) => target?.loss ?? -Infinity);
+  return known.indexOf(Math.max(...known));
+}
+
 /** The position whose prediction is shown: the selected one, or the last one before it that has a target. */
 export function targetPosition({ targets }: Pick<Lesson, "targets">, row: number): number {
   for (let i = Math.min(row, targets.length - 1); i >= 0; i--) if (targets[i] !== null) return i;
