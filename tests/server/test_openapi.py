@@ -153,6 +153,8 @@ def api(server):
 
 # This server does not train; tests/server/test_training_process.py covers the routes for runs.
 OF_RUNS = [name for name, operation in OPERATIONS.items() if re.search("/api/(runs|train)", name)]
+# Their success needs a run, which this server does not have; tests/server/test_run_lessons.py has one.
+NEEDING_RUNS = [*OF_RUNS, "POST /api/lesson/moves", "POST /api/lesson/batch"]
 TAKING = [
     name for name, operation in OPERATIONS.items() if "requestBody" in operation or "parameters" in operation
 ]
@@ -194,7 +196,7 @@ def test_server_conforms_to_the_openapi_document(server, api, name, mode, exampl
         session.trust_env = False
         session.headers["Authorization"] = f"Bearer {server.credentials.token}"
         ask()
-    assert 200 in answered or mode is GenerationMode.NEGATIVE or name in OF_RUNS
+    assert 200 in answered or mode is GenerationMode.NEGATIVE or name in NEEDING_RUNS
 
 
 def test_every_route_is_documented():

@@ -21,7 +21,7 @@ from clearhead.model.transformer import Transformer
 from clearhead.runs.listing import describe_run
 from clearhead.server.errors import APIError
 from clearhead.server.queries import Query, add_query
-from clearhead.server.responses import RUN_ERRORS
+from clearhead.server.responses import MODEL_ERRORS
 from clearhead.server.run_registry import RunRegistry
 from clearhead.server.trace_cache import TraceCache
 
@@ -101,7 +101,7 @@ def make_router(trace_cache: TraceCache, runs: RunRegistry) -> APIRouter:
         return lessons.batch(body, query)
 
     for path, answer in (("/moves", moves), ("/batch", batch)):
-        add_query(router, trace_cache, path, answer, models=lambda _: (), responses=RUN_ERRORS)
+        add_query(router, trace_cache, path, answer, models=lambda _: (), responses=MODEL_ERRORS)
     return router
 
 

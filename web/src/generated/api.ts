@@ -7174,7 +7174,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The run does not exist. */
+            /** @description The model does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7185,15 +7185,6 @@ export interface operations {
             };
             /** @description The body did not arrive in time. */
             408: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorResponse"];
-                };
-            };
-            /** @description The name is taken, or another run is in progress. */
-            409: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -7231,6 +7222,15 @@ export interface operations {
             };
             /** @description Internal server error. */
             500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The model could not be loaded. */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -7290,7 +7290,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The run does not exist. */
+            /** @description The model does not exist. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7301,15 +7301,6 @@ export interface operations {
             };
             /** @description The body did not arrive in time. */
             408: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorResponse"];
-                };
-            };
-            /** @description The name is taken, or another run is in progress. */
-            409: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -7347,6 +7338,15 @@ export interface operations {
             };
             /** @description Internal server error. */
             500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The model could not be loaded. */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
