@@ -212,7 +212,7 @@ def test_next_token_is_sampled_and_generation_can_be_stopped(visitor):
     visitor.open(model="shared", text="a cat")
     visitor.page.get_by_label("temperature", exact=True).fill("0")
     likeliest = visitor.page.locator(".next li button").first.get_attribute("title")
-    visitor.button("Next word ⏎").click()
+    visitor.button("Next token ⏎").click()
     visitor.page.wait_for_function("() => document.querySelector('textarea').value.length === 6")
     visitor.settle()
     assert likeliest == f"Append “{visitor.prompt.input_value()[5:]}”"
@@ -234,7 +234,7 @@ def test_each_token_is_chosen_from_its_own_prediction(visitor, models):
     expected = text + models["shared"].generate(text, temperature=0, tokens=30)
     visitor.open(model="shared", text=text, temperature=0)
     for _ in range(5):
-        visitor.button("Next word ⏎").click()
+        visitor.button("Next token ⏎").click()
     visitor.expect(lambda: visitor.prompt.input_value(), expected[: len(text) + 5])
     visitor.button("Generate").click()
     visitor.page.get_by_role("navigation").get_by_role("button", name="Logit lens", exact=True).click()
