@@ -230,7 +230,7 @@ def test_lecture_002_trains_and_measures_without_a_server(come):
     guest.expect(lambda: "lowest at width 8." in figure.inner_text(), True)
     guest.page.get_by_role("textbox", name="Your answer").fill("4")
     guest.button("Check").click()
-    guest.page.get_by_text("1 of 10 answered").wait_for()
+    guest.page.get_by_text("1 of 11 answered").wait_for()
     guest.page.keyboard.press("Escape")
     guest.button("Next stop →").click()
     guest.page.get_by_role("heading", name="002.2").wait_for()

@@ -35,7 +35,7 @@ def test_tabs_list_the_saved_views(read, model, tmp_path):
     assert (
         reader.page.locator("nav [aria-current=page]").inner_text() == "Attribution"
     )  # the first view given
-    reader.page.get_by_text("Not included in this file: Compare, Edit, Word vectors.").wait_for()
+    reader.page.get_by_text("Not included in this file: Compare, Edit, Word vectors, Learning.").wait_for()
     tabs(reader).first.click()
     reader.see("block.1.head.1.query_raw")
 
