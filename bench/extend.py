@@ -19,8 +19,9 @@ from statistics import mean
 from typing import Any
 
 from clearhead.runs.request import TrainingRequest
-from clearhead.runs.run import Run, save_somewhere
+from clearhead.runs.run import Run
 from clearhead.runs.saved_run import SavedRun
+from clearhead.runs.training import save_somewhere
 from clearhead.text.corpus import Document, documents
 from clearhead.text.stories import stories
 

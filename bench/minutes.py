@@ -35,8 +35,8 @@ def train_one(
     """Train as `clearhead train TEXT --minutes M` does, with a clock that starts before the imports."""
     began = time.perf_counter()
     from clearhead.runs.request import TrainingRequest
-    from clearhead.runs.run import save_somewhere
     from clearhead.runs.saved_run import SavedRun
+    from clearhead.runs.training import save_somewhere
     from clearhead.text.corpus import documents
 
     request = TrainingRequest(minutes=minutes, device=device, start=start)

@@ -80,3 +80,11 @@ def test_snapshots_are_trained_with_the_recipe_of_their_run():
     own, early = (ch.learn(model, "Once upon a time").trainer.recipe for model in (run, snapshot))
     assert early == own
     assert early.optimizer == "muon"
+
+
+def test_damaged_recipe_is_one_line():
+    model = make_model("lecture")
+    for recipe in ({"learning_rate": "fast"}, {"optimizer": 3}, {"clip": None}, {"matrix_rate": True}):
+        model.training = {"recipe": recipe}
+        with pytest.raises(ch.UserError, match="the recipe saved with the model is damaged"):
+            ch.learn(model, TEXT)

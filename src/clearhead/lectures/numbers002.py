@@ -15,6 +15,7 @@ from torch.overrides import TorchFunctionMode
 from clearhead.classics.skip_gram import pairs
 from clearhead.labs.lab import Findings, Lines, ResultPart, Table, Value
 from clearhead.labs.matrix import time_run
+from clearhead.lectures.cross_entropy import next_word_loss
 from clearhead.lectures.inputs import inputs_of
 from clearhead.lectures.leave_one_out import effects_of, predict_next
 from clearhead.lectures.random_numbers import seed_of, uniform
@@ -390,14 +391,6 @@ def one_token_loss() -> StopNumbers:
         "loss after one step": losses[1],
     }
     return findings, parts
-
-
-def next_word_loss(logits: Tensor, target: int) -> tuple[float, Tensor, Tensor]:
-    """-ln p of the next word, the probabilities p, and the gradient of the loss with respect to the logits."""
-    p = softmax(logits)
-    y = torch.zeros_like(p)
-    y[target] = 1
-    return -p[target].log().item(), p, p - y
 
 
 def gradient_of_right_word() -> float:

@@ -129,7 +129,7 @@ def make_recipe(
     if isinstance(saved, dict):
         own = ("optimizer", "learning_rate", "matrix_rate", "momentum", "normalize_rows", "beta2", "weight_decay",
                "decay_embeddings", "clip")  # fmt: skip
-        fields |= {name: saved[name] for name in own if name in saved}
+        fields |= {name: _checked(name, saved[name]) for name in own if name in saved}
     if optimizer is not None:
         fields["optimizer"] = optimizer
     recipe = Recipe(**fields)
@@ -140,6 +140,14 @@ def make_recipe(
     elif learning_rate is not None:
         recipe = replace(recipe, learning_rate=learning_rate)
     return recipe if weight_decay is None else replace(recipe, weight_decay=weight_decay)
+
+
+def _checked(name: str, value: Any) -> Any:
+    """A saved value of a recipe, which may be damaged."""
+    kind = type(getattr(Recipe, name))
+    if type(value) is not kind and (kind, type(value)) != (float, int):
+        raise UserError(f"the recipe saved with the model is damaged: {name} = {value!r:.60}")
+    return value
 
 
 def _own(network: Transformer) -> Transformer:

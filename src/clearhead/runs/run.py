@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -383,17 +382,6 @@ class Run:
         self.trainer.recipe = replace(self.trainer.recipe, steps=done + max(0, round(steps)))
         self.plan = replace(self.plan, recipe=self.trainer.recipe)
         self.replan_at = done + REPLAN * max(0, steps)
-
-
-def save_somewhere(model: LanguageModel, folder: Path) -> tuple[Path, UserError | None]:
-    """Save the model, to a temporary folder if that fails; return the folder used, and the error if there was one."""
-    try:
-        model.save(folder, overwrite=True)
-    except UserError as error:
-        kept = Path(tempfile.mkdtemp(prefix="clearhead-"))
-        model.save(kept)
-        return kept, error
-    return folder, None
 
 
 def _shared(plan: Plan, request: TrainingRequest, group: ProcessGroup) -> Plan:

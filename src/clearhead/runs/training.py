@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -27,7 +28,7 @@ from clearhead.runs.progress import Progress
 from clearhead.runs.progress_line import ProgressLine, find_display
 from clearhead.runs.reports import Reports
 from clearhead.runs.request import TrainingRequest, TrainingSettings, with_time
-from clearhead.runs.run import Run, save_somewhere
+from clearhead.runs.run import Run
 from clearhead.runs.run_folder import BEST, is_run, make_record
 from clearhead.runs.saved_run import SavedRun
 from clearhead.runtime.device import pick_device
@@ -131,6 +132,17 @@ def _train_and_save(run: Run, saved_run: SavedRun | None, observer: Observer) ->
             if finished and run.group.broadcast(error is None):
                 saved_run.finish()
     return Outcome(run, model, folder, finished, error, run.summary(best))
+
+
+def save_somewhere(model: LanguageModel, folder: Path) -> tuple[Path, UserError | None]:
+    """Save the model, to a temporary folder if that fails; return the folder used, and the error if there was one."""
+    try:
+        model.save(folder, overwrite=True)
+    except UserError as error:
+        kept = Path(tempfile.mkdtemp(prefix="clearhead-"))
+        model.save(kept)
+        return kept, error
+    return folder, None
 
 
 def train_ngram(
