@@ -48,6 +48,12 @@ def train(
     lora: int = typer.Option(
         None, metavar="RANK", help="Train only low-rank adapters (LoRA) of this rank, merged at the end."
     ),
+    from_teachers: list[str] = typer.Option(
+        None,
+        metavar="MODEL",
+        help="Distill: learn what this model predicts, and in part the text itself (may be repeated; one tokenizer).",
+        autocompletion=complete_models,
+    ),
     kind: str = typer.Option(
         "transformer",
         help="Network: transformer, elman, gru, lstm, or ngram.",
@@ -131,6 +137,7 @@ def train(
         steps=steps,
         start=start,
         lora=lora,
+        from_teachers=from_teachers or None,
         kind=kind,
         order=order,
         preset=preset,

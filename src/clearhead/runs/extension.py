@@ -19,7 +19,7 @@ from clearhead.runs.start import measure_start, prepare
 from clearhead.text.tokens import Tokens
 
 # Not taken from the run being extended: the device may differ, and the hash is computed again.
-OWN = ("minutes", "steps", "device", "start_sha256")
+OWN = ("minutes", "steps", "device", "start_sha256", "teachers_sha256")
 
 # Peak learning rate of an extension, relative to the run's. Measured for models trained from scratch
 # (docs/experiments.md).
@@ -28,7 +28,7 @@ PEAK = 0.7
 
 def complete_request(request: TrainingRequest, saved: dict[str, Any]) -> TrainingRequest:
     """The request, with the settings that it leaves open taken from those saved with the run."""
-    settings = vars(request) | {"start_sha256": ""}
+    settings = vars(request) | {"start_sha256": "", "teachers_sha256": None}
     for field in fields(request):
         default = None if field.default is MISSING else field.default
         if field.name in saved and field.name not in OWN and settings[field.name] == default:

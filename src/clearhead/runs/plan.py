@@ -24,7 +24,8 @@ from clearhead.runs.recipes import (
     regularize,
 )
 from clearhead.runs.request import TrainingRequest
-from clearhead.runs.sizes import list_sizes, usual_size
+from clearhead.runs.sizes import fitting_context, list_sizes, usual_size
+from clearhead.runs.teachers import Teachers
 from clearhead.runtime.device import can_compile
 from clearhead.text.tokens import Tokens
 from clearhead.training.recipe import Recipe
@@ -53,6 +54,7 @@ WORTH_COMPILING = 60.0  # seconds of training
 WORTH_COMPILING_STEPS = 1e16  # FLOPs
 
 MEASURING_SHARE = 0.15  # of the time
+MOST_SHARED = 256  # tokens of context that teachers and student share by default
 
 
 @dataclass(frozen=True)
@@ -134,13 +136,17 @@ def make_plan(
     n_vocab: int,
     device: torch.device,
     left: float | None,
+    teachers: Teachers | None = None,
 ) -> Plan:
     """Choose size, batch, precision and steps. `left` is the number of seconds that the run may still take."""
+    networks = () if teachers is None else teachers.networks
+    if teachers is not None:
+        request = _within_context(request, teachers.n_context, tokens)
     if left is None:
         return _plan_steps(request, tokens, n_vocab, device)
     start = time.perf_counter()
     candidates = list_sizes(request, tokens, n_vocab)
-    config, measure = candidates[0], Measure.take(request, candidates[0], tokens, device, left)
+    config, measure = candidates[0], Measure.take(request, candidates[0], tokens, device, left, networks)
     rest = [
         each for each in candidates[1:] if _block_parameters(each) <= MOST_PARAMETERS_PER_TOKEN * len(tokens)
     ]
@@ -156,7 +162,7 @@ def make_plan(
             break
         sure = [each for each in rest if _is_enough(at_most[each], each, left)]
         larger = sure[-1] if sure else rest[0]
-        its_measure = Measure.take(request, larger, tokens, device, left)
+        its_measure = Measure.take(request, larger, tokens, device, left, networks)
         if not _is_enough(its_measure.seconds_per_token, larger, left):
             break
         if _overfits(its_measure.seconds_per_token, larger, tokens, left):
@@ -166,6 +172,13 @@ def make_plan(
         rest = rest[rest.index(larger) + 1 :]
     left -= time.perf_counter() - start
     return _plan_time(request, tokens, n_validation, left, config, measure, device)
+
+
+def _within_context(request: TrainingRequest, n_context: int, tokens: Tokens) -> TrainingRequest:
+    """The request, with a context that the teachers can read."""
+    if request.context is not None and request.context > n_context:
+        raise UserError(f"context = {request.context}: the teachers read {n_context} tokens; choose fewer")
+    return replace(request, context=request.context or min(n_context, MOST_SHARED, fitting_context(tokens)))
 
 
 def _block_parameters(config: LearnerConfig) -> int:

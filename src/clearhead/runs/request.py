@@ -33,7 +33,7 @@ OF_TRANSFORMERS = ("heads", "kv_heads", "bidirectional", "sharded", "preset")
 # Settings that apply only to networks trained by gradient descent.
 OF_LEARNERS = (
     *("minutes", "steps", "blocks", "width", "context", "batch", "accumulation", "dropout"),
-    *("recipe", "optimizer", "learning_rate", "compiled", "deterministic"),
+    *("recipe", "optimizer", "learning_rate", "compiled", "deterministic", "from_teachers"),
 )
 
 
@@ -44,6 +44,7 @@ class TrainingSettings(TypedDict, total=False):
     steps: int | None
     start: str | None
     lora: int | None
+    from_teachers: str | Path | Sequence[str | Path] | None
     kind: str
     order: int | None
     preset: str
@@ -78,6 +79,8 @@ class TrainingRequest:
     start: str | None = None  # the model to fine-tune: a folder, a GGUF file, or a name
     start_sha256: str = ""  # hash of its weights; computed by default
     lora: int | None = None  # rank of the low-rank adapters to train instead of all weights
+    from_teachers: str | Path | Sequence[str | Path] | None = None  # models whose predictions to learn
+    teachers_sha256: Sequence[str] | None = None  # hashes of their weights; computed by default
     kind: str = "transformer"
     order: int | None = None  # order of an n-gram model
     preset: str = "modern"
@@ -152,6 +155,7 @@ class TrainingRequest:
         if self.compiled and not can_compile(device):
             raise UserError(f"`compiled` requires CUDA with Triton and a C compiler (device: {device})")
         self._check_start()
+        self._check_teachers()
         if self.sharded and self.recipe == "fast" and self.optimizer != "adamw":
             raise UserError(
                 "sharded training cannot use muon, which needs whole matrices: set `optimizer` to adamw or "
@@ -193,6 +197,25 @@ class TrainingRequest:
         object.__setattr__(self, "start", str(self.start))
         if not self.start_sha256:
             object.__setattr__(self, "start_sha256", hash_weights(self.start))
+
+    @property
+    def teachers(self) -> list[str]:
+        """The models that `from_teachers` names."""
+        given = self.from_teachers
+        return [str(each) for each in ([given] if isinstance(given, str | Path) else given or [])]
+
+    def _check_teachers(self) -> None:
+        if self.from_teachers is None:
+            return
+        teachers = self.teachers
+        if not teachers:
+            raise UserError("`from_teachers` names no models: give at least one, or omit it")
+        for name in ("start", "tokenizer", "vocab", "bidirectional", "sharded"):
+            if self._given([name]):
+                raise UserError(f"`{name}` cannot be combined with `from_teachers`: omit one of them")
+        object.__setattr__(self, "from_teachers", teachers)
+        if self.teachers_sha256 is None:
+            object.__setattr__(self, "teachers_sha256", [hash_weights(each) for each in teachers])
 
 
 def with_time(request: TrainingRequest, minutes: float = 3) -> TrainingRequest:

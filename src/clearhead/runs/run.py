@@ -30,6 +30,7 @@ from clearhead.runs.preparation import (
 from clearhead.runs.progress import ExponentialAverage, Progress
 from clearhead.runs.request import TrainingRequest
 from clearhead.runs.start import open_start, plan_start, prepare
+from clearhead.runs.teachers import open_teachers
 from clearhead.runs.threads import ThreadTrial, describe_load, thread_counts, using_threads
 from clearhead.runtime.device import free_memory, make_deterministic, pick_device
 from clearhead.runtime.process_group import ProcessGroup, full_tensor, local_shard
@@ -81,11 +82,12 @@ class Run:
         if request.deterministic:
             make_deterministic(self.device)
         start = open_start(request)
-        if start is not None:
-            tokenizer = start.tokenizer
+        teachers = open_teachers(request, self.device)
+        if origin := start or teachers:
+            tokenizer = origin.tokenizer
         again = extended_at is not None and held_out is not None  # choose the share of the text again
         share = None if plan is None or again else plan.share
-        earlier = None if start is None else start.training
+        earlier = None if origin is None else origin.training
         given = (texts, request, cache or home() / "tokens", tokenizer, share, earlier, held_out)
         text = text or prepare_on_all_ranks(self.group, *given)
         self.text_sha256, self.tokenizer = text.sha256, text.tokenizer
@@ -102,7 +104,9 @@ class Run:
         elif plan is None and start is not None:
             make = partial(plan_start, request, start.network, self.tokens, n_validation, self.device, left)
         else:
-            make = partial(make_plan, request, self.tokens, n_validation, n_vocab, self.device, left)
+            make = partial(
+                make_plan, request, self.tokens, n_validation, n_vocab, self.device, left, teachers
+            )
         plan = self.group.run_on_main(lambda: plan or _shared(make(), request, self.group))
         self.plan: Plan = replace(plan, share=text.share)
         validated = text.validation.part(0, plan.validated)
@@ -125,7 +129,8 @@ class Run:
         else:
             network = prepare(start.network, self.plan.config, request.lora).to(self.device)
         self.model = LanguageModel(network, self.tokenizer)
-        self.trainer = Trainer(network, batches, self.plan.recipe, self.group, request.sharded)
+        networks = () if teachers is None else teachers.networks
+        self.trainer = Trainer(network, batches, self.plan.recipe, self.group, request.sharded, networks)
         self.pace = Pace(self.plan.steps_per_validation)
         self.threads = self._thread_trial()
         self.losses: list[float] = []  # validation losses, newest last
@@ -349,7 +354,8 @@ class Run:
         request = self.request
         if request.start is None:
             preset = {"preset": request.preset} if request.kind == "transformer" else {}
-            return {"kind": request.kind, **preset}
+            names = ("from_teachers", "teachers_sha256") if request.teachers else ()
+            return {"kind": request.kind, **preset, **{name: getattr(request, name) for name in names}}
         return {"start": request.start, "start_sha256": request.start_sha256, "lora": request.lora}
 
     def _last_loss(self) -> float | None:

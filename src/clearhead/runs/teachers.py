@@ -1,0 +1,40 @@
+"""The teachers of a run: models with one tokenizer, whose predictions a student learns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from clearhead.errors import UserError
+from clearhead.formats.opening import open_model
+from clearhead.networks import Network
+from clearhead.runs.request import TrainingRequest
+from clearhead.text.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True)
+class Teachers:
+    networks: tuple[Network, ...]
+    tokenizer: Tokenizer
+    n_context: int  # the shortest context
+    training: dict[str, Any] | None  # how the first was trained, if we trained it
+
+
+def open_teachers(request: TrainingRequest, device: torch.device) -> Teachers | None:
+    """The teachers on the device, if there are any, in evaluation mode and without gradients."""
+    if not request.teachers:
+        return None
+    first, *others = saved = [open_model(name) for name in request.teachers]
+    for name, each in zip(request.teachers, saved, strict=True):
+        if not each.network.config.causal:
+            raise UserError(f"{name} is bidirectional: it fills in blanks and cannot teach what comes next")
+    for name, other in zip(request.teachers[1:], others, strict=True):
+        if other.tokenizer.to_json() != first.tokenizer.to_json():
+            raise UserError(
+                f"{name} has a different tokenizer from {request.teachers[0]}: teachers must share one"
+            )
+    networks = tuple(each.network.to(device).eval().requires_grad_(False) for each in saved)
+    n_context = min(each.config.n_context for each in networks)
+    return Teachers(networks, first.tokenizer, n_context, first.training)
