@@ -1,6 +1,5 @@
 """Runs that learn from teachers: what is checked, exact resume, and what is kept."""
 
-import json
 import shutil
 
 import pytest
@@ -90,10 +89,3 @@ def test_settings_that_do_not_fit_are_rejected(settings, message, text, teachers
     given = {"steps": 1, "from_teachers": teachers, **SMALL, **settings}
     with pytest.raises(UserError, match=message):
         ch.train(text, **given)
-
-
-def test_command_line_takes_several_teachers(clearhead, text, teachers):
-    options = [option for each in teachers for option in ("--from-teachers", each)]
-    result = clearhead("train", text, "--out", "runs/s", "--steps", 2, "--width", 16, "--blocks", 1, *options)
-    assert result.code == 0, result.err
-    assert json.loads(open("runs/s/clearhead.json").read())["training"]["from_teachers"] == list(map(str, teachers))

@@ -34,12 +34,14 @@ DEFAULT_STEPS = 1000
 
 # Measured over budgets of 1 to 150 TFLOP on 1 MB of plays (docs/experiments.md): the loss is lowest at 5 to
 # 16 training tokens per parameter of the blocks, in 1,000 to 2,000 steps.
-TOKENS_PER_PARAMETER = 8
-MOST_PARAMETERS_PER_TOKEN = 10  # of the text; beyond this a model overfits
+TOKENS_PER_PARAMETER = 8.0
+MOST_PARAMETERS_PER_TOKEN = 11  # of the text; beyond this a model overfits
 # The same for a text of BPE tokens that is repeated more than MOST_EPOCHS times (docs/experiments.md); a text of
 # characters bears more.
 MOST_PARAMETERS_IF_REPEATED = 1.5
 LEAST_REPEATED_VOCABULARY = 512
+# The same for a student: its teachers show it more than the text does (docs/experiments.md).
+STUDENT_TOKENS_PER_PARAMETER, MOST_STUDENT_PARAMETERS_PER_TOKEN = 4.0, 26
 
 # Sizes of a text in bytes, and the BPE vocabulary for a shorter one. Measured on 0.1 to 30 MB (docs/experiments.md).
 VOCABULARIES = ((100_000, 512), (300_000, 1024), (600_000, 2048))
@@ -52,6 +54,7 @@ FEW_STEPS = 20  # fewer are worth a warning
 # given, their time is not known in advance, but their amount of computation is.
 WORTH_COMPILING = 60.0  # seconds of training
 WORTH_COMPILING_STEPS = 1e16  # FLOPs
+COMPILED_SPEEDUP = 2
 
 MEASURING_SHARE = 0.15  # of the time
 MOST_SHARED = 256  # tokens of context that teachers and student share by default
@@ -141,15 +144,18 @@ def make_plan(
     """Choose size, batch, precision and steps. `left` is the number of seconds that the run may still take."""
     networks = () if teachers is None else teachers.networks
     if teachers is not None:
-        request = _within_context(request, teachers.n_context, tokens)
+        request = _like_teachers(request, teachers, tokens)
     if left is None:
         return _plan_steps(request, tokens, n_vocab, device)
     start = time.perf_counter()
     candidates = list_sizes(request, tokens, n_vocab)
+    per_parameter, most_per_token = TOKENS_PER_PARAMETER, MOST_PARAMETERS_PER_TOKEN
+    if teachers is not None:
+        per_parameter, most_per_token = STUDENT_TOKENS_PER_PARAMETER, MOST_STUDENT_PARAMETERS_PER_TOKEN
+        if _pays(request, candidates[0], device, left >= WORTH_COMPILING):
+            per_parameter /= COMPILED_SPEEDUP  # measured before compiling
     config, measure = candidates[0], Measure.take(request, candidates[0], tokens, device, left, networks)
-    rest = [
-        each for each in candidates[1:] if _block_parameters(each) <= MOST_PARAMETERS_PER_TOKEN * len(tokens)
-    ]
+    rest = [each for each in candidates[1:] if _block_parameters(each) <= most_per_token * len(tokens)]
     began = time.perf_counter()  # after the first measurement, which on a GPU includes setup
     while rest and time.perf_counter() - began < MEASURING_SHARE * left:
         # The cost per token grows at most in proportion to the parameters.
@@ -160,10 +166,10 @@ def make_plan(
         rest = [each for each in rest if not _overfits(at_most[each], each, tokens, left)]
         if not rest:
             break
-        sure = [each for each in rest if _is_enough(at_most[each], each, left)]
+        sure = [each for each in rest if _is_enough(at_most[each], each, left, per_parameter)]
         larger = sure[-1] if sure else rest[0]
         its_measure = Measure.take(request, larger, tokens, device, left, networks)
-        if not _is_enough(its_measure.seconds_per_token, larger, left):
+        if not _is_enough(its_measure.seconds_per_token, larger, left, per_parameter):
             break
         if _overfits(its_measure.seconds_per_token, larger, tokens, left):
             rest = rest[: rest.index(larger)]
@@ -174,20 +180,24 @@ def make_plan(
     return _plan_time(request, tokens, n_validation, left, config, measure, device)
 
 
-def _within_context(request: TrainingRequest, n_context: int, tokens: Tokens) -> TrainingRequest:
-    """The request, with a context that the teachers can read."""
-    if request.context is not None and request.context > n_context:
-        raise UserError(f"context = {request.context}: the teachers read {n_context} tokens; choose fewer")
-    return replace(request, context=request.context or min(n_context, MOST_SHARED, fitting_context(tokens)))
+def _like_teachers(request: TrainingRequest, teachers: Teachers, tokens: Tokens) -> TrainingRequest:
+    """The request, with a context that the teachers can read, and a batch like theirs if they are ours."""
+    most = teachers.n_context
+    if request.context is not None and request.context > most:
+        raise UserError(f"context = {request.context}: the teachers read {most} tokens; choose fewer")
+    context = request.context or min(most, MOST_SHARED, fitting_context(tokens))
+    return replace(request, context=context, batch=request.batch or teachers.batch)
 
 
 def _block_parameters(config: LearnerConfig) -> int:
     return config.n_block * config.n_parameter_per_block
 
 
-def _is_enough(seconds_per_token: float, config: LearnerConfig, left: float) -> bool:
+def _is_enough(
+    seconds_per_token: float, config: LearnerConfig, left: float, tokens_per_parameter: float
+) -> bool:
     """Whether a model of this size would see enough tokens in the remaining seconds to be worth it."""
-    return left / seconds_per_token >= TOKENS_PER_PARAMETER * _block_parameters(config)
+    return left / seconds_per_token >= tokens_per_parameter * _block_parameters(config)
 
 
 def _overfits(seconds_per_token: float, config: LearnerConfig, tokens: Tokens, left: float) -> bool:

@@ -104,7 +104,7 @@ def regularize(
     dropout, decay, noise = next(
         (rest for most, *rest in REGULARIZATION if epochs < most), MAX_REGULARIZATION
     )
-    if request.teachers:
+    if request.is_student:
         dropout, decay, noise = STUDENT if epochs < MOST_EPOCHS else STUDENT_IF_REPEATED
         recipe = replace(recipe, true_share=TRUE_SHARE)
     if request.recipe == "classic":

@@ -69,11 +69,13 @@ class Run:
         text: PreparedText | None = None,
         held_out: HeldOut | None = None,
         extended_at: int | None = None,
+        teachers: Sequence[str] | None = None,
     ) -> None:
         """`plan` and `tokenizer` are those of the run to resume; `text` is an already prepared text.
 
         `began` is when the clock (time.perf_counter) started; default: now. `held_out` is what the run held out of a
-        text that has changed since. To extend a finished run, `extended_at` is the number of its steps.
+        text that has changed since. To extend a finished run, `extended_at` is the number of its steps. `teachers` are
+        the models to learn from; default: those that the request names.
         """
         self.start = time.perf_counter() if began is None else began
         self.request = request
@@ -82,8 +84,9 @@ class Run:
         if request.deterministic:
             make_deterministic(self.device)
         start = open_start(request)
-        teachers = open_teachers(request, self.device)
-        if origin := start or teachers:
+        taught = open_teachers(request.teacher_names if teachers is None else teachers, self.device)
+        networks = () if taught is None else taught.networks
+        if origin := start or taught:
             tokenizer = origin.tokenizer
         again = extended_at is not None and held_out is not None  # choose the share of the text again
         share = None if plan is None or again else plan.share
@@ -99,14 +102,12 @@ class Run:
         torch.manual_seed(request.seed)
         if plan is not None and extended_at is not None:
             network = None if start is None else start.network
-            numbers = (extended_at, self.tokens, n_validation, self.device, left, network)
+            numbers = (extended_at, self.tokens, n_validation, self.device, left, network, networks)
             make, plan = partial(extend_plan, request, plan, *numbers), None
         elif plan is None and start is not None:
             make = partial(plan_start, request, start.network, self.tokens, n_validation, self.device, left)
         else:
-            make = partial(
-                make_plan, request, self.tokens, n_validation, n_vocab, self.device, left, teachers
-            )
+            make = partial(make_plan, request, self.tokens, n_validation, n_vocab, self.device, left, taught)
         plan = self.group.run_on_main(lambda: plan or _shared(make(), request, self.group))
         self.plan: Plan = replace(plan, share=text.share)
         validated = text.validation.part(0, plan.validated)
@@ -129,7 +130,6 @@ class Run:
         else:
             network = prepare(start.network, self.plan.config, request.lora).to(self.device)
         self.model = LanguageModel(network, self.tokenizer)
-        networks = () if teachers is None else teachers.networks
         self.trainer = Trainer(network, batches, self.plan.recipe, self.group, request.sharded, networks)
         self.pace = Pace(self.plan.steps_per_validation)
         self.threads = self._thread_trial()
@@ -354,8 +354,9 @@ class Run:
         request = self.request
         if request.start is None:
             preset = {"preset": request.preset} if request.kind == "transformer" else {}
-            names = ("from_teachers", "teachers_sha256") if request.teachers else ()
-            return {"kind": request.kind, **preset, **{name: getattr(request, name) for name in names}}
+            names = ("teachers", "from_teachers", "teachers_sha256")
+            given = {name: getattr(request, name) for name in names if getattr(request, name)}
+            return {"kind": request.kind, **preset, **given}
         return {"start": request.start, "start_sha256": request.start_sha256, "lora": request.lora}
 
     def _last_loss(self) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,6 @@ import torch
 from clearhead.errors import UserError
 from clearhead.formats.opening import open_model
 from clearhead.networks import Network
-from clearhead.runs.request import TrainingRequest
 from clearhead.text.tokenizer import Tokenizer
 
 
@@ -21,20 +21,24 @@ class Teachers:
     n_context: int  # the shortest context
     training: dict[str, Any] | None  # how the first was trained, if we trained it
 
+    @property
+    def batch(self) -> int | None:
+        """The rows of a batch of the first teacher, if known."""
+        rows = ((self.training or {}).get("recipe") or {}).get("batch_size")
+        return rows if type(rows) is int else None
 
-def open_teachers(request: TrainingRequest, device: torch.device) -> Teachers | None:
+
+def open_teachers(names: Sequence[str], device: torch.device) -> Teachers | None:
     """The teachers on the device, if there are any, in evaluation mode and without gradients."""
-    if not request.teachers:
+    if not names:
         return None
-    first, *others = saved = [open_model(name) for name in request.teachers]
-    for name, each in zip(request.teachers, saved, strict=True):
+    first, *others = saved = [open_model(name) for name in names]
+    for name, each in zip(names, saved, strict=True):
         if not each.network.config.causal:
             raise UserError(f"{name} is bidirectional: it fills in blanks and cannot teach what comes next")
-    for name, other in zip(request.teachers[1:], others, strict=True):
+    for name, other in zip(names[1:], others, strict=True):
         if other.tokenizer.to_json() != first.tokenizer.to_json():
-            raise UserError(
-                f"{name} has a different tokenizer from {request.teachers[0]}: teachers must share one"
-            )
+            raise UserError(f"{name} has a different tokenizer from {names[0]}: teachers must share one")
     networks = tuple(each.network.to(device).eval().requires_grad_(False) for each in saved)
     n_context = min(each.config.n_context for each in networks)
     return Teachers(networks, first.tokenizer, n_context, first.training)

@@ -66,7 +66,9 @@ class TrainingStep:
         if self.graph is None or self.replay is not None:
             return
         self.batch = batch.to(self.device)
-        with compiled(self.network.blocks) if self.recipe.compiled else nullcontext():
+        teachers = [each for each in self.teachers if isinstance(each, Transformer)]
+        blocks = [block for each in (self.network, *teachers) for block in each.blocks]
+        with compiled(blocks) if self.recipe.compiled else nullcontext():
             forward_backward = self.graph.capture(self._forward_backward, warm_up=self._forward_backward)
         self.replay = forward_backward, self.graph.capture(self._update)
 
