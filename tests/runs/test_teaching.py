@@ -171,14 +171,19 @@ def _with(each, **changes):
 
 def test_plan_chooses_teachers_if_the_text_would_be_repeated_often(planned):
     assert planned(20) is None
-    few, many = planned(100), planned(5000)
-    assert (few.count, few.taught_by) == (FEW, [1, 2, 3, 4])
-    assert few.settings["tokenizer"] == "byte"
+    few, soon, many = planned(100), planned(5000), planned(5000, minutes=10)
+    for plan in (few, soon):
+        assert (plan.count, plan.taught_by) == (FEW, [1, 2, 3, 4])
     assert many.count == MANY + STUDENTS
     assert many.taught_by == [MANY + 1, MANY + 2]
     assert [each.taught_by for each in many.teachers[-STUDENTS:]] == [list(range(1, MANY + 1))] * STUDENTS
-    for plan in (few, many):
-        assert sum(each.minutes for each in plan.teachers) < 0.65 * 2
+    for plan, minutes in ((few, 2), (soon, 2), (many, 10)):
+        assert 0.3 * minutes < sum(each.minutes for each in plan.teachers) < 0.6 * minutes
+
+
+def test_bytes_are_the_tokens_if_time_is_plentiful(planned):
+    assert "tokenizer" not in planned(100).settings
+    assert planned(5000).settings["tokenizer"] == "byte"
 
 
 @pytest.mark.parametrize(
@@ -190,7 +195,7 @@ def test_plan_chooses_no_teachers_if_they_are_not_wanted(changes, planned):
 
 
 def test_given_tokenizer_is_kept(planned):
-    assert "tokenizer" not in planned(100, tokenizer="bpe").settings
+    assert "tokenizer" not in planned(5000, tokenizer="bpe").settings
 
 
 def test_teachers_have_seeds_of_their_own():

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
+from clearhead.classics.ngram_config import NGramConfig
 from clearhead.errors import UserError
 from clearhead.model.config import Config
-from clearhead.networks import LearnerConfig, learner_config_from_json
+from clearhead.networks import AnyConfig, LearnerConfig, learner_config_from_json
 from clearhead.runs.measure import Measure
 from clearhead.runs.pace import Schedule
 from clearhead.runs.recipes import (
@@ -42,6 +44,7 @@ MOST_PARAMETERS_IF_REPEATED = 1.5
 LEAST_REPEATED_VOCABULARY = 512
 # The same for a student: its teachers show it more than the text does (docs/experiments.md).
 STUDENT_TOKENS_PER_PARAMETER, MOST_STUDENT_PARAMETERS_PER_TOKEN = 4.0, 26
+TEACHER_EPOCHS = 24  # are enough for a teacher of any size
 
 # Sizes of a text in bytes, and the BPE vocabulary for a shorter one. Measured on 0.1 to 30 MB (docs/experiments.md).
 VOCABULARIES = ((100_000, 512), (300_000, 1024), (600_000, 2048))
@@ -52,7 +55,7 @@ FEW_STEPS = 20  # fewer are worth a warning
 
 # Compiling takes about 15 seconds and halves the time of a step on CUDA. If only steps are
 # given, their time is not known in advance, but their amount of computation is.
-WORTH_COMPILING = 60.0  # seconds of training
+WORTH_COMPILING, WORTH_COMPILING_STUDENT = 60.0, 30.0  # seconds of training
 WORTH_COMPILING_STEPS = 1e16  # FLOPs
 COMPILED_SPEEDUP = 2
 
@@ -140,6 +143,7 @@ def make_plan(
     device: torch.device,
     left: float | None,
     teachers: Teachers | None = None,
+    is_teacher: bool = False,
 ) -> Plan:
     """Choose size, batch, precision and steps. `left` is the number of seconds that the run may still take."""
     networks = () if teachers is None else teachers.networks
@@ -150,10 +154,14 @@ def make_plan(
     start = time.perf_counter()
     candidates = list_sizes(request, tokens, n_vocab)
     per_parameter, most_per_token = TOKENS_PER_PARAMETER, MOST_PARAMETERS_PER_TOKEN
+    enough = TEACHER_EPOCHS * len(tokens) if is_teacher else math.inf
     if teachers is not None:
         per_parameter, most_per_token = STUDENT_TOKENS_PER_PARAMETER, MOST_STUDENT_PARAMETERS_PER_TOKEN
-        if _pays(request, candidates[0], device, left >= WORTH_COMPILING):
+        if _pays(request, candidates[0], device, left >= WORTH_COMPILING_STUDENT):
             per_parameter /= COMPILED_SPEEDUP  # measured before compiling
+        if request.teachers or is_teacher:
+            least = min(_block_parameters(each.config) for each in teachers.networks)
+            candidates = [each for each in candidates if _block_parameters(each) >= least] or candidates[-1:]
     config, measure = candidates[0], Measure.take(request, candidates[0], tokens, device, left, networks)
     rest = [each for each in candidates[1:] if _block_parameters(each) <= most_per_token * len(tokens)]
     began = time.perf_counter()  # after the first measurement, which on a GPU includes setup
@@ -166,10 +174,10 @@ def make_plan(
         rest = [each for each in rest if not _overfits(at_most[each], each, tokens, left)]
         if not rest:
             break
-        sure = [each for each in rest if _is_enough(at_most[each], each, left, per_parameter)]
+        sure = [each for each in rest if _is_enough(at_most[each], each, left, per_parameter, enough)]
         larger = sure[-1] if sure else rest[0]
         its_measure = Measure.take(request, larger, tokens, device, left, networks)
-        if not _is_enough(its_measure.seconds_per_token, larger, left, per_parameter):
+        if not _is_enough(its_measure.seconds_per_token, larger, left, per_parameter, enough):
             break
         if _overfits(its_measure.seconds_per_token, larger, tokens, left):
             rest = rest[: rest.index(larger)]
@@ -189,15 +197,15 @@ def _like_teachers(request: TrainingRequest, teachers: Teachers, tokens: Tokens)
     return replace(request, context=context, batch=request.batch or teachers.batch)
 
 
-def _block_parameters(config: LearnerConfig) -> int:
-    return config.n_block * config.n_parameter_per_block
+def _block_parameters(config: AnyConfig) -> int:
+    return 0 if isinstance(config, NGramConfig) else config.n_block * config.n_parameter_per_block
 
 
 def _is_enough(
-    seconds_per_token: float, config: LearnerConfig, left: float, tokens_per_parameter: float
+    seconds_per_token: float, config: LearnerConfig, left: float, tokens_per_parameter: float, enough: float
 ) -> bool:
     """Whether a model of this size would see enough tokens in the remaining seconds to be worth it."""
-    return left / seconds_per_token >= tokens_per_parameter * _block_parameters(config)
+    return left / seconds_per_token >= min(tokens_per_parameter * _block_parameters(config), enough)
 
 
 def _overfits(seconds_per_token: float, config: LearnerConfig, tokens: Tokens, left: float) -> bool:
@@ -232,7 +240,8 @@ def _plan_time(
         left, seconds_per_step, measure.seconds_per_token_read, n_validation, config.n_context
     )
     recipe = choose_recipe(request, config, schedule.steps, measure.rows, measure.bfloat16, device)
-    recipe = replace(recipe, compiled=_pays(request, config, device, left >= WORTH_COMPILING))
+    worth = WORTH_COMPILING_STUDENT if request.is_student else WORTH_COMPILING
+    recipe = replace(recipe, compiled=_pays(request, config, device, left >= worth))
     config, recipe = regularize(request, config, recipe, tokens)
     return Plan(config, recipe, seconds=left, threads=measure.threads, **schedule.to_plan())
 

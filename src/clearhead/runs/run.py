@@ -51,6 +51,7 @@ LEAST_RISE = 0.02  # increase in the validation loss, in nats, worth a warning
 MOST_SKIPPED = 3  # consecutive non-finite steps before the run returns to an earlier state
 MOST_RETREATS = 3
 VALIDATED_AT_ONCE = 1024  # tokens; more if a training batch has more
+VALIDATED_IF_LONGER = 60.0  # seconds of training a teacher, while it trains
 SPARED = 4  # a copy of all training tensors stays on the device if this many times its size is free
 
 
@@ -70,15 +71,17 @@ class Run:
         held_out: HeldOut | None = None,
         extended_at: int | None = None,
         teachers: Sequence[str] | None = None,
+        is_teacher: bool = False,
     ) -> None:
         """`plan` and `tokenizer` are those of the run to resume; `text` is an already prepared text.
 
         `began` is when the clock (time.perf_counter) started; default: now. `held_out` is what the run held out of a
         text that has changed since. To extend a finished run, `extended_at` is the number of its steps. `teachers` are
-        the models to learn from; default: those that the request names.
+        the models to learn from; default: those that the request names. The clock of a teacher, trained as part of
+        another run, starts with its first step.
         """
         self.start = time.perf_counter() if began is None else began
-        self.request = request
+        self.request, self.is_teacher = request, is_teacher
         self.group = group or ProcessGroup()
         self.device = pick_device(request.device)
         if request.deterministic:
@@ -98,7 +101,8 @@ class Run:
         self.before, self.held_out, self.whole_validation = text.before, held_out, text.validation
         self.earlier: list[dict[str, Any]] = []  # what was trained before the run was extended
         self.prepared = self.seconds
-        left = None if request.minutes is None else 60 * request.minutes - self.prepared
+        spent = 0.0 if is_teacher else self.prepared
+        left = None if request.minutes is None else 60 * request.minutes - spent
         torch.manual_seed(request.seed)
         if plan is not None and extended_at is not None:
             network = None if start is None else start.network
@@ -107,9 +111,11 @@ class Run:
         elif plan is None and start is not None:
             make = partial(plan_start, request, start.network, self.tokens, n_validation, self.device, left)
         else:
-            make = partial(make_plan, request, self.tokens, n_validation, n_vocab, self.device, left, taught)
+            known = (self.tokens, n_validation, n_vocab, self.device, left)
+            make = partial(make_plan, request, *known, taught, is_teacher)
         plan = self.group.run_on_main(lambda: plan or _shared(make(), request, self.group))
-        self.plan: Plan = replace(plan, share=text.share)
+        once = is_teacher and plan.seconds is not None and plan.seconds < VALIDATED_IF_LONGER
+        self.plan: Plan = replace(plan, share=text.share, validations=1 if once else plan.validations)
         validated = text.validation.part(0, plan.validated)
         # A small sample of conversations may contain no reply.
         self.validation = validated if holds_targets(validated) else text.validation
@@ -179,6 +185,8 @@ class Run:
     def _train(self) -> Iterator[Progress]:
         loss, pace = self.smoothed, ExponentialAverage()
         self.trainer.set_up()
+        if self.is_teacher and self.trainer.step == 0:
+            self.start = time.perf_counter()
         while self.trainer.step < self.trainer.recipe.steps:
             began, validated = self.seconds, self.validating
             self.model.network.train()

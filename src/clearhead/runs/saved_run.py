@@ -65,13 +65,14 @@ class SavedRun:
         extend: bool = False,
         extend_again: bool = False,
         plan: Plan | None = None,
+        is_teacher: bool = False,
         **keeping: Any,
     ) -> SavedRun | None:
         """Start or resume a run; return None if it is already finished.
 
         With `extend`, a finished run is extended by the requested minutes or steps, if there are any; a repeated
         command extends it only with `extend_again`. `began` is the start of the clock, as in `Run`; a resumed run
-        keeps its own. A new run may be given its plan.
+        keeps its own. A new run may be given its plan. A teacher is trained as part of another run, see `Run`.
         """
         _check_keeping(**keeping)
         group = group or ProcessGroup()
@@ -83,7 +84,13 @@ class SavedRun:
                 folder.resume = resume
                 request = with_time(request)
                 teachers = teachers_of(path, request)
-                run = Run(texts, request, cache, plan, group=group, began=began, teachers=teachers)
+                given: dict[str, Any] = {
+                    "group": group,
+                    "began": began,
+                    "teachers": teachers,
+                    "is_teacher": is_teacher,
+                }
+                run = Run(texts, request, cache, plan, **given)
                 group.run_on_main(lambda: folder.begin(run, command))
                 return cls(folder, run, command, **keeping)
             if request.teachers is None:
@@ -120,6 +127,7 @@ class SavedRun:
                 began=_began(path, request),
                 held_out=held_out,
                 teachers=teachers_of(path, request),
+                is_teacher=is_teacher,
             )
             run.earlier = settings.get("earlier", [])
             group.run_on_main(lambda: folder.save_text(run))
@@ -191,9 +199,10 @@ class SavedRun:
     def finish(self) -> None:
         """Mark the run as finished after its model is saved, and delete what was needed only for resuming.
 
-        The last state is kept so that the run can be extended from it.
+        The last state is kept so that the run can be extended from it, except that of a teacher.
         """
-        self._try(LAST_STATE, lambda: self.folder.save_checkpoint(self.run, True))
+        if not self.run.is_teacher:
+            self._try(LAST_STATE, lambda: self.folder.save_checkpoint(self.run, True))
         if not self.run.group.is_main:
             return
         if self.run.is_best:

@@ -26,20 +26,15 @@ from clearhead.text.tokens import Tokens
 TEACHERS, PLAN = "teachers", "plan.json"
 FORMAT = 1
 
-# When and how, as measured (docs/experiments.md). One model would read the text this many times in the given time:
-LEAST_EPOCHS = MOST_EPOCHS
-LEAST_MINUTES = 1.5
-LEAST_EPOCHS_OF_GENERATIONS = 1000
-FEW, MANY, STUDENTS = (
-    4,
-    8,
-    2,
-)  # teachers of a student; of the students that teach in their turn; these students
-TEACHING_SHARE = 0.45  # of the time, for all teachers
-SHARES_OF_GENERATIONS = (0.27, 0.33)  # of the time, for the first teachers and for their students
-COMPILING = 18.0  # seconds, once
-WORTH_COMPILING = 40.0  # seconds of all teachers
-MOST_BYTES = 2_000_000  # of a text; up to this size, bytes are better tokens than BPE's if time is plentiful
+# When and how, as measured (docs/experiments.md).
+LEAST_EPOCHS, LEAST_MINUTES = MOST_EPOCHS, 1.5  # that a single model would train
+MANY_EPOCHS = 1000  # from which bytes are better tokens than those of BPE, and several generations may pay
+LEAST_MINUTES_OF_GENERATIONS = 5.0
+FEW, MANY, STUDENTS = 4, 8, 2  # teachers of a student; of students that teach in their turn; such students
+TEACHING_SHARE = 0.35  # of the time, for all teachers
+SHARES_OF_GENERATIONS = (0.22, 0.3)  # of the time, for the first teachers and for their students
+WORTH_COMPILING = 30.0  # seconds of training all teachers
+MOST_BYTES = 2_000_000  # of a text in which bytes are the tokens
 
 APART = 1009  # between the seeds of runs, for teachers of their own
 
@@ -132,8 +127,6 @@ def plan_teaching(
         teachers = [TeacherPlan(first / MANY, []) for _ in early]
         teachers += [TeacherPlan(second / STUDENTS, early) for _ in range(STUDENTS)]
         numbers = [MANY + i + 1 for i in range(STUDENTS)]
-    if "compiled" in settings and teachers[0].minutes is not None:
-        teachers[0] = replace(teachers[0], minutes=teachers[0].minutes + COMPILING / 60)
     return TeachingPlan(saved_request, text_sha256, settings, teachers, numbers)
 
 
@@ -157,8 +150,10 @@ def choose_teaching(
         return None
     if plan.share < 1 or epochs < LEAST_EPOCHS:
         return None
-    count = FEW if epochs < LEAST_EPOCHS_OF_GENERATIONS else None
+    assert request.minutes is not None
+    many = epochs >= MANY_EPOCHS
+    count = None if many and request.minutes >= LEAST_MINUTES_OF_GENERATIONS else FEW
     teaching = plan_teaching(request, saved_request, text_sha256, count)
-    if request.tokenizer is None and request.vocab is None and n_bytes < MOST_BYTES:
+    if many and request.tokenizer is None and request.vocab is None and n_bytes < MOST_BYTES:
         teaching = replace(teaching, settings=teaching.settings | {"tokenizer": "byte"})
     return teaching

@@ -197,7 +197,7 @@ def _teach(
             None if plan is None or taught_by else replace(plan, recipe=replace(plan.recipe, seed=own.seed))
         )
         outcome = train_network(
-            place, lambda: texts, own, observer, resume=True, group=group, plan=like, **kept
+            place, lambda: texts, own, observer, resume=True, group=group, plan=like, is_teacher=True, **kept
         )
         if outcome is not None and not outcome.finished:
             return replace(outcome, phase=phase)
