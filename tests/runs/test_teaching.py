@@ -4,9 +4,12 @@ import json
 import shutil
 
 import pytest
+import torch
 
 import clearhead as ch
 from clearhead.errors import UserError
+from clearhead.runs import teaching
+from clearhead.runs.measure import Measure
 from clearhead.runs.plan import Plan
 from clearhead.runs.request import TrainingRequest
 from clearhead.runs.run import Run
@@ -160,7 +163,7 @@ def planned(text):
         steps = round(epochs * len(run.tokens) / (4 * 16))
         plan = Plan(run.plan.config, _with(run.plan.recipe, steps=steps), validations=1, seconds=100.0)
         own = _with(request, **changes)
-        return choose_teaching(own, {}, "", plan, run.tokens, 3000)
+        return choose_teaching(own, {}, "", plan, run.tokens)
 
     return choose
 
@@ -171,19 +174,9 @@ def _with(each, **changes):
 
 def test_plan_chooses_teachers_if_the_text_would_be_repeated_often(planned):
     assert planned(20) is None
-    few, soon, many = planned(100), planned(5000), planned(5000, minutes=10)
-    for plan in (few, soon):
-        assert (plan.count, plan.taught_by) == (FEW, [1, 2, 3, 4])
-    assert many.count == MANY + STUDENTS
-    assert many.taught_by == [MANY + 1, MANY + 2]
-    assert [each.taught_by for each in many.teachers[-STUDENTS:]] == [list(range(1, MANY + 1))] * STUDENTS
-    for plan, minutes in ((few, 2), (soon, 2), (many, 10)):
-        assert 0.3 * minutes < sum(each.minutes for each in plan.teachers) < 0.6 * minutes
-
-
-def test_bytes_are_the_tokens_if_time_is_plentiful(planned):
-    assert "tokenizer" not in planned(100).settings
-    assert planned(5000).settings["tokenizer"] == "byte"
+    plan = planned(100)
+    assert (plan.count, plan.taught_by) == (FEW, [1, 2, 3, 4])
+    assert 0.6 < sum(each.minutes for each in plan.teachers) < 1
 
 
 @pytest.mark.parametrize(
@@ -194,8 +187,14 @@ def test_plan_chooses_no_teachers_if_they_are_not_wanted(changes, planned):
     assert planned(100, **changes) is None
 
 
-def test_given_tokenizer_is_kept(planned):
-    assert "tokenizer" not in planned(5000, tokenizer="bpe").settings
+def test_students_teach_in_their_turn_if_there_is_time():
+    plan = plan_teaching(TrainingRequest(minutes=10, device="cpu"), {}, "")
+    assert plan.count == MANY + STUDENTS
+    assert plan.taught_by == [MANY + 1, MANY + 2]
+    assert [each.taught_by for each in plan.teachers[-STUDENTS:]] == [list(range(1, MANY + 1))] * STUDENTS
+    assert 4 < sum(each.minutes for each in plan.teachers) < 6
+    assert plan.up_to(MANY + 1).taught_by == [MANY + 1]
+    assert plan.up_to(3).taught_by == [1, 2, 3]
 
 
 def test_teachers_have_seeds_of_their_own():
@@ -209,3 +208,33 @@ def test_plan_is_read_as_it_was_saved(tmp_path):
     plan = plan_teaching(TrainingRequest(minutes=1, device="cpu"), {"steps": None}, "abc", 3)
     plan.save(tmp_path)
     assert TeachingPlan.read(tmp_path) == plan
+
+
+def test_student_that_teaches_learns_from_the_first_teachers(text, tmp_path):
+    folder, given = tmp_path / "run", {"teachers": 3, "steps": 2, **SMALL}
+    with pytest.raises(StoppedError):
+        ch.train(text, folder, callbacks=stop_at(1), **given)
+    path = folder / "teachers" / "plan.json"
+    plan = json.loads(path.read_text())
+    plan["teachers"][2]["taught_by"], plan["taught_by"] = [1, 2], [3]
+    path.write_text(json.dumps(plan))
+    model = ch.train(text, folder, resume=True, **given)
+    third = ch.load(folder / "teachers" / "3", "cpu")
+    assert third.training["from_teachers"] == [str(folder / "teachers" / each) for each in "12"]
+    assert model.training["recipe"]["true_share"] == third.training["recipe"]["true_share"] < 1
+
+
+@pytest.mark.parametrize(("speed", "count"), [(1e9, FEW), (10.0, None)])
+def test_on_a_gpu_the_speed_decides(speed, count, text, tmp_path, monkeypatch):
+    monkeypatch.setattr(teaching, "pick_device", lambda _: torch.device("cuda"))
+    monkeypatch.setattr(teaching, "can_compile", lambda _: True)
+    measured = Measure(4, 1 / speed, 1 / speed, bfloat16=False, threads=None)
+    monkeypatch.setattr(Measure, "take", lambda *_: measured)
+    request = TrainingRequest(minutes=2, device="cpu")
+    plan = teaching.choose_on_gpu(request, {}, list(documents([text])), tmp_path)
+    assert (None if plan is None else plan.count) == count
+    if plan is not None:
+        assert plan.settings["tokenizer"] == "byte"
+        assert plan.settings["compiled"]
+        own = plan.request_of(1, request)
+        assert own.width == plan.settings["width"]

@@ -188,6 +188,15 @@ def make_plan(
     return _plan_time(request, tokens, n_validation, left, config, measure, device)
 
 
+def largest_size(request: TrainingRequest, tokens: Tokens, n_vocab: int) -> Config:
+    """The largest transformer that the text bears."""
+    sizes = list_sizes(request, tokens, n_vocab)
+    borne = [each for each in sizes if _block_parameters(each) <= MOST_PARAMETERS_PER_TOKEN * len(tokens)]
+    config = (borne or sizes[:1])[-1]
+    assert isinstance(config, Config)
+    return config
+
+
 def _like_teachers(request: TrainingRequest, teachers: Teachers, tokens: Tokens) -> TrainingRequest:
     """The request, with a context that the teachers can read, and a batch like theirs if they are ours."""
     most = teachers.n_context

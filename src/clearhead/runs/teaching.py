@@ -8,6 +8,7 @@ teachers/1/ …        the teachers, in the order in which they are trained
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,13 @@ import torch
 
 from clearhead.errors import UserError
 from clearhead.files import read_json, write_json
-from clearhead.model.config import Config
-from clearhead.runs.plan import Plan
-from clearhead.runs.recipes import MOST_EPOCHS
+from clearhead.runs.measure import Measure
+from clearhead.runs.plan import Plan, largest_size
+from clearhead.runs.preparation import prepare_text
+from clearhead.runs.recipes import MOST_EPOCHS, choose_rows
 from clearhead.runs.request import TrainingRequest
-from clearhead.runtime.device import can_compile
+from clearhead.runtime.device import can_compile, pick_device
+from clearhead.text.corpus import Document, measure
 from clearhead.text.tokens import Tokens
 
 TEACHERS, PLAN = "teachers", "plan.json"
@@ -28,13 +31,16 @@ FORMAT = 1
 
 # When and how, as measured (docs/experiments.md).
 LEAST_EPOCHS, LEAST_MINUTES = MOST_EPOCHS, 1.5  # that a single model would train
-MANY_EPOCHS = 1000  # from which bytes are better tokens than those of BPE, and several generations may pay
-LEAST_MINUTES_OF_GENERATIONS = 5.0
+LEAST_EPOCHS_ON_GPU = 60  # of the largest model that the text bears, before it is compiled
+LEAST_MINUTES_OF_GENERATIONS = 5.0  # on a GPU
 FEW, MANY, STUDENTS = 4, 8, 2  # teachers of a student; of students that teach in their turn; such students
 TEACHING_SHARE = 0.35  # of the time, for all teachers
 SHARES_OF_GENERATIONS = (0.22, 0.3)  # of the time, for the first teachers and for their students
 WORTH_COMPILING = 30.0  # seconds of training all teachers
-MOST_BYTES = 2_000_000  # of a text in which bytes are the tokens
+MOST_BYTES = (
+    2_000_000  # of a text to try this with on a GPU, where bytes are then better tokens than those of BPE
+)
+GPU_BATCH = 16384  # tokens
 
 APART = 1009  # between the seeds of runs, for teachers of their own
 
@@ -63,6 +69,11 @@ class TeachingPlan:
         seed = (APART * request.seed + number) % 2**32
         minutes = self.teachers[number - 1].minutes
         return replace(request, **self.settings, minutes=minutes, seed=seed, teachers=0)
+
+    def up_to(self, last: int) -> TeachingPlan:
+        """The plan without the teachers after this one."""
+        numbers = [number for number in self.taught_by if number <= last] or list(range(1, last + 1))
+        return replace(self, teachers=self.teachers[:last], taught_by=numbers)
 
     def save(self, folder: Path) -> None:
         (folder / TEACHERS).mkdir(parents=True, exist_ok=True)
@@ -136,24 +147,47 @@ def choose_teaching(
     text_sha256: str,
     plan: Plan,
     tokens: Tokens,
-    n_bytes: int,
 ) -> TeachingPlan | None:
     """The plan of a timed run that would repeat its text too often to learn more from it alone; None otherwise.
 
     `plan` is that of a single model.
     """
-    long = request.minutes is not None and request.minutes >= LEAST_MINUTES
-    may = request.teachers is None and long and request.recipe == "fast"
-    alone = request.start is None and not request.is_student and not request.sharded
-    epochs = plan.epochs(len(tokens))
-    if not (may and alone and isinstance(plan.config, Config) and plan.config.causal):
+    if not _may_have_teachers(request) or plan.share < 1 or plan.epochs(len(tokens)) < LEAST_EPOCHS:
         return None
-    if plan.share < 1 or epochs < LEAST_EPOCHS:
+    return plan_teaching(request, saved_request, text_sha256, FEW)
+
+
+def choose_on_gpu(
+    request: TrainingRequest, saved_request: dict[str, Any], texts: Sequence[Document], cache: Path
+) -> TeachingPlan | None:
+    """The same on a GPU, before anything else is measured: whether the largest model that the text bears would
+    train many epochs. Its size is that of the teachers.
+    """
+    device, (sha256, n_bytes) = pick_device(request.device), measure(texts)
+    if device.type != "cuda" or n_bytes > MOST_BYTES or not _may_have_teachers(request):
         return None
     assert request.minutes is not None
-    many = epochs >= MANY_EPOCHS
-    count = None if many and request.minutes >= LEAST_MINUTES_OF_GENERATIONS else FEW
-    teaching = plan_teaching(request, saved_request, text_sha256, count)
-    if many and request.tokenizer is None and request.vocab is None and n_bytes < MOST_BYTES:
-        teaching = replace(teaching, settings=teaching.settings | {"tokenizer": "byte"})
-    return teaching
+    chosen: dict[str, Any] = {}
+    if request.tokenizer is None and request.vocab is None:
+        chosen["tokenizer"] = "byte"
+    text = prepare_text(texts, replace(request, **chosen), cache)
+    config = largest_size(request, text.tokens, text.tokenizer.n_vocab)
+    rows = request.batch or choose_rows(config, GPU_BATCH)
+    seconds = 60 * request.minutes
+    speed = Measure.take(replace(request, batch=rows), config, text.tokens, device, seconds)
+    epochs = seconds / speed.seconds_per_token / len(text.tokens)
+    if text.share < 1 or epochs < LEAST_EPOCHS_ON_GPU:
+        return None
+    count = None if request.minutes >= LEAST_MINUTES_OF_GENERATIONS else FEW
+    teaching = plan_teaching(request, saved_request, sha256, count)
+    shape = {"blocks": config.n_block, "heads": config.n_head, "width": config.d_model}
+    chosen |= shape | {"context": config.n_context, "batch": rows}
+    return replace(teaching, settings=teaching.settings | chosen)
+
+
+def _may_have_teachers(request: TrainingRequest) -> bool:
+    """Whether the plan may choose teachers."""
+    long = request.minutes is not None and request.minutes >= LEAST_MINUTES
+    plain = request.start is None and not request.sharded and not request.bidirectional
+    alone = request.teachers is None and request.from_teachers is None
+    return long and plain and alone and request.kind == "transformer" and request.recipe == "fast"

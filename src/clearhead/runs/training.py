@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar, Unpack
 
 from clearhead.errors import OwnError, UserError
-from clearhead.files import read_json
+from clearhead.files import home, read_json
 from clearhead.formats.folder import check_free, check_space
 from clearhead.formats.opening import name_of
 from clearhead.language_model import LanguageModel, load
@@ -34,12 +34,21 @@ from clearhead.runs.request import TrainingRequest, TrainingSettings, with_time
 from clearhead.runs.run import Run
 from clearhead.runs.run_folder import BEST, RUN, is_run, make_record, request_to_json
 from clearhead.runs.saved_run import SavedRun, changed_text, check_same, occupied
-from clearhead.runs.teaching import TeachingPlan, choose_teaching, has_teachers, plan_teaching, teacher_folder
+from clearhead.runs.teaching import (
+    TeachingPlan,
+    choose_on_gpu,
+    choose_teaching,
+    has_teachers,
+    plan_teaching,
+    teacher_folder,
+)
 from clearhead.runtime.device import pick_device
 from clearhead.runtime.process_group import ProcessGroup
+from clearhead.summary_table import plural
 from clearhead.text.corpus import Document, documents, measure, readable
 from clearhead.training.lora import merge
 
+LATEST = 0.6  # of the time, after which no further teacher is started
 PACKAGE = str(Path(__file__).parents[1])
 Callback = Callable[[dict[str, Any]], object]  # receives the record of each step
 FunctionT = TypeVar("FunctionT", bound=Callable[..., object])
@@ -99,16 +108,18 @@ def train_network(
     student = request
     if is_new:
         request = with_time(request)
-        teaching = group.run_on_main(lambda: _open_teaching(folder, read, request, resume))
+        cache = options.get("cache")
+        teaching = group.run_on_main(lambda: _open_teaching(folder, read, request, resume, cache))
         if teaching is not None:
-            if stopped := _teach(folder, teaching, read, request, observer, group, options):
-                return stopped
-            student = replace(request, teachers=teaching.count)
+            taught = _teach(folder, teaching, read, request, observer, group, options)
+            if isinstance(taught, Outcome):
+                return taught
+            student = replace(request, teachers=taught.count)
     saved_run = SavedRun.open(folder, read, student, resume, group=group, **options)
     if saved_run is None:
         return None
     with saved_run:
-        teaching = _choose_teaching(saved_run.run, read) if is_new else None
+        teaching = _choose_teaching(saved_run.run) if is_new else None
         if teaching is None:
             check_space(folder, saved_run.run.plan.config)
             saved_run.report_to(reports)
@@ -124,19 +135,18 @@ def _train_unsaved(
     texts: list[Document], request: TrainingRequest, observer: Observer, group: ProcessGroup, began: float
 ) -> Outcome:
     """Train a run that is not saved; its teachers are, for as long as they are needed."""
-    teaching = None
-    if request.teachers:
-        teaching = plan_teaching(request, {}, "", request.teachers)
-    else:
+    teaching = group.run_on_main(lambda: _plan_teachers(texts, request))
+    if teaching is None:
         run = Run(texts, request, group=group, began=began)
-        teaching = _choose_teaching(run, texts)
+        teaching = _choose_teaching(run)
     if teaching is not None:
         with tempfile.TemporaryDirectory(prefix="clearhead-") as temporary:
             place = Path(group.broadcast(temporary))
-            if stopped := _teach(place, teaching, texts, request, observer, group, {"began": began}):
-                return replace(stopped, folder=None)
-            request = replace(request, teachers=teaching.count)
-            names = [str(teacher_folder(place, number)) for number in teaching.taught_by]
+            taught = _teach(place, teaching, texts, request, observer, group, {"began": began})
+            if isinstance(taught, Outcome):
+                return replace(taught, folder=None)
+            request = replace(request, teachers=taught.count)
+            names = [str(teacher_folder(place, number)) for number in taught.taught_by]
             run = Run(texts, request, group=group, began=began, teachers=names)
             group.barrier()  # before the folder is deleted
     observer.started(run, Reports())
@@ -144,17 +154,14 @@ def _train_unsaved(
 
 
 def _open_teaching(
-    folder: Path, texts: list[Document], request: TrainingRequest, resume: bool
+    folder: Path, texts: list[Document], request: TrainingRequest, resume: bool, cache: Path | None
 ) -> TeachingPlan | None:
-    """The plan for the teachers to train before the run, saved before the first of them; None if it has none."""
-    if not has_teachers(folder) and not request.teachers:
-        return None
+    """The plan for the teachers to train before the run, saved before the first of them; None if none is known yet."""
     saved, sha256 = TeachingPlan.read(folder), measure(texts)[0]
     if saved is None:
-        assert request.teachers is not None
-        saved = plan_teaching(request, request_to_json(request), sha256, request.teachers)
-        saved.save(folder)
-        return saved
+        if planned := _plan_teachers(texts, request, cache):
+            planned.save(folder)
+        return planned
     if not resume:
         raise UserError(occupied(folder, {}, None))
     check_same(folder, saved.request, request_to_json(request))
@@ -163,10 +170,18 @@ def _open_teaching(
     return saved
 
 
-def _choose_teaching(run: Run, texts: list[Document]) -> TeachingPlan | None:
-    """The plan for teachers, if the run learns more with them."""
-    saved = request_to_json(run.request)
-    return choose_teaching(run.request, saved, run.text_sha256, run.plan, run.tokens, measure(texts)[1])
+def _plan_teachers(
+    texts: list[Document], request: TrainingRequest, cache: Path | None = None
+) -> TeachingPlan | None:
+    """The plan for teachers that are requested, or sure to pay."""
+    if request.teachers:
+        return plan_teaching(request, request_to_json(request), measure(texts)[0], request.teachers)
+    return choose_on_gpu(request, request_to_json(request), texts, cache or home() / "tokens")
+
+
+def _choose_teaching(run: Run) -> TeachingPlan | None:
+    """The plan for teachers, if the run, which is planned without them, learns more with them."""
+    return choose_teaching(run.request, request_to_json(run.request), run.text_sha256, run.plan, run.tokens)
 
 
 def _teach(
@@ -177,10 +192,11 @@ def _teach(
     observer: Observer,
     group: ProcessGroup,
     options: dict[str, Any],
-) -> Outcome | None:
-    """Train the teachers that are not finished yet; return the outcome of one that was stopped.
+) -> TeachingPlan | Outcome:
+    """Train the teachers that are not finished yet; return the outcome of one if it was stopped.
 
-    In a timed run, their time counts toward the total, also that of earlier processes.
+    In a timed run, their time counts toward the total, also that of earlier processes. If they take too long, the
+    returned plan has fewer of them.
     """
     kept = {name: options[name] for name in ("cache", "command", "checkpoint_every") if name in options}
     options["began"] -= teaching.seconds or 0.0
@@ -205,12 +221,17 @@ def _teach(
             raise outcome.error
         if number == 1:
             plan = Plan.from_json(read_json(place / RUN)["plan"])
-        if own.minutes is not None:
-            teaching = replace(teaching, seconds=time.perf_counter() - options["began"])
+        if own.minutes is not None and request.minutes is not None:
+            seconds = group.broadcast(time.perf_counter() - options["began"])
+            teaching = replace(teaching, seconds=seconds)
+            if seconds > LATEST * 60 * request.minutes:
+                teaching = teaching.up_to(number)
             if group.is_main:
                 teaching.save(folder)
-    observer.entered(f"student of {teaching.count} teachers")
-    return None
+        if number == teaching.count:
+            break
+    observer.entered(f"student of {plural(len(teaching.taught_by), 'teacher')}")
+    return teaching
 
 
 def _read(texts: Callable[[], list[Document]], observer: Observer) -> list[Document]:
