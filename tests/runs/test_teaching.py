@@ -236,5 +236,4 @@ def test_on_a_gpu_the_speed_decides(speed, count, text, tmp_path, monkeypatch):
     if plan is not None:
         assert plan.settings["tokenizer"] == "byte"
         assert plan.settings["compiled"]
-        own = plan.request_of(1, request)
-        assert own.width == plan.settings["width"]
+        assert plan.settings["width"] >= 32

@@ -13,8 +13,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from clearhead.errors import UserError
 from clearhead.files import read_json, write_json
 from clearhead.runs.measure import Measure
@@ -125,7 +123,7 @@ def plan_teaching(
     """The plan for a number of teachers; without one, for two generations of them."""
     minutes, settings = request.minutes, {}
     compiles = minutes is not None and 60 * minutes * TEACHING_SHARE >= WORTH_COMPILING
-    if compiles and request.compiled is None and can_compile(torch.device(request.device or "cuda")):
+    if compiles and request.compiled is None and can_compile(pick_device(request.device)):
         settings["compiled"] = True
     if count is not None:
         each = None if minutes is None else TEACHING_SHARE * minutes / count
