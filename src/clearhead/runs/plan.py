@@ -251,7 +251,10 @@ def _plan_time(
     recipe = choose_recipe(request, config, schedule.steps, measure.rows, measure.bfloat16, device)
     worth = WORTH_COMPILING_STUDENT if request.is_student else WORTH_COMPILING
     recipe = replace(recipe, compiled=_pays(request, config, device, left >= worth))
-    config, recipe = regularize(request, config, recipe, tokens)
+    # The speed was measured before compiling.
+    expected = COMPILED_SPEEDUP * recipe.steps if recipe.compiled else recipe.steps
+    config, regularized = regularize(request, config, replace(recipe, steps=expected), tokens)
+    recipe = replace(regularized, steps=recipe.steps)
     return Plan(config, recipe, seconds=left, threads=measure.threads, **schedule.to_plan())
 
 

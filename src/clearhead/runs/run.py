@@ -51,7 +51,9 @@ LEAST_RISE = 0.02  # increase in the validation loss, in nats, worth a warning
 MOST_SKIPPED = 3  # consecutive non-finite steps before the run returns to an earlier state
 MOST_RETREATS = 3
 VALIDATED_AT_ONCE = 1024  # tokens; more if a training batch has more
-VALIDATED_IF_LONGER = 60.0  # seconds of training a teacher, while it trains
+# With less time than this in seconds, a teacher is validated at its end only, and a student a few times: each
+# validation also saves the best model and a checkpoint.
+VALIDATED_IF_LONGER, STUDENT_VALIDATIONS = 60.0, 3
 SPARED = 4  # a copy of all training tensors stays on the device if this many times its size is free
 
 
@@ -114,8 +116,10 @@ class Run:
             known = (self.tokens, n_validation, n_vocab, self.device, left)
             make = partial(make_plan, request, *known, taught, is_teacher)
         plan = self.group.run_on_main(lambda: plan or _shared(make(), request, self.group))
-        once = is_teacher and plan.seconds is not None and plan.seconds < VALIDATED_IF_LONGER
-        self.plan: Plan = replace(plan, share=text.share, validations=1 if once else plan.validations)
+        validations = plan.validations
+        if plan.seconds is not None and plan.seconds < VALIDATED_IF_LONGER and (is_teacher or taught):
+            validations = 1 if is_teacher else min(validations, STUDENT_VALIDATIONS)
+        self.plan: Plan = replace(plan, share=text.share, validations=validations)
         validated = text.validation.part(0, plan.validated)
         # A small sample of conversations may contain no reply.
         self.validation = validated if holds_targets(validated) else text.validation
