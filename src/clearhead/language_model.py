@@ -110,7 +110,12 @@ class LanguageModel:
         `to` is huggingface or gguf; by default, the path's suffix decides. `numbers` is the data type of the
         matrices in a GGUF file: F32, F16 (default) or Q8_0. An n-gram model is exported as an ARPA file.
         """
-        export(Saved(need_single(self.network, "exporting"), self.tokenizer, self.training), Path(path), to, numbers)
+        export(
+            Saved(need_single(self.network, "exporting"), self.tokenizer, self.training),
+            Path(path),
+            to,
+            numbers,
+        )
 
     def chat_text(self, messages: Sequence[Mapping[str, str]], add_generation_prompt: bool = True) -> str:
         """Render messages, each with a role and content, using this model's chat template."""

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from clearhead.errors import UserError
-from clearhead.formats.opening import SNAPSHOT, find_snapshot
+from clearhead.formats.opening import SNAPSHOT, find_snapshot, name_of
 from clearhead.runs.following import Follower
-from clearhead.runs.listing import ListedRun, describe_run, find_runs
+from clearhead.runs.listing import ListedRun, describe_run
 from clearhead.runs.run_folder import is_run
+from clearhead.runs.teacher_folders import find_runs, teacher_in
 from clearhead.server.model_registry import ModelRegistry, unique_name
 
 
@@ -47,7 +48,7 @@ class RunRegistry:
         self.runs = {name: by_path[path] for path, name in names.items() if path in by_path}
         for path, folder in by_path.items():
             if path not in names:
-                self.runs[unique_name(folder, self.runs)] = folder
+                self.runs[unique_name(_suggest_name(folder), self.runs)] = folder
 
     def find(self, name: str) -> Path | None:
         """Return the folder of a run, scanning again if the name is unknown."""
@@ -87,6 +88,12 @@ class RunRegistry:
             ),
             None,
         )
+
+
+def _suggest_name(folder: Path) -> Path:
+    """Return the folder, or for a teacher, a name such as `my-teacher-2`."""
+    teacher = teacher_in(folder)
+    return folder if teacher is None else Path(f"{name_of(teacher.student)}-teacher-{teacher.number}")
 
 
 def _modified(folder: Path) -> float:
