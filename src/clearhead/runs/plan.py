@@ -12,7 +12,7 @@ import torch
 from clearhead.classics.ngram_config import NGramConfig
 from clearhead.errors import UserError
 from clearhead.model.config import Config
-from clearhead.networks import AnyConfig, LearnerConfig, learner_config_from_json
+from clearhead.networks import LearnerConfig, SingleConfig, learner_config_from_json
 from clearhead.runs.measure import Measure
 from clearhead.runs.pace import Schedule
 from clearhead.runs.recipes import (
@@ -206,7 +206,7 @@ def _like_teachers(request: TrainingRequest, teachers: Teachers, tokens: Tokens)
     return replace(request, context=context, batch=request.batch or teachers.batch)
 
 
-def _block_parameters(config: AnyConfig) -> int:
+def _block_parameters(config: SingleConfig) -> int:
     return 0 if isinstance(config, NGramConfig) else config.n_block * config.n_parameter_per_block
 
 

@@ -10,13 +10,13 @@ import torch
 
 from clearhead.errors import UserError
 from clearhead.formats.opening import open_model
-from clearhead.networks import Network
+from clearhead.networks import SingleNetwork
 from clearhead.text.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
 class Teachers:
-    networks: tuple[Network, ...]
+    networks: tuple[SingleNetwork, ...]
     tokenizer: Tokenizer
     n_context: int  # the shortest context
     training: dict[str, Any] | None  # how the first was trained, if we trained it
@@ -39,6 +39,12 @@ def open_teachers(names: Sequence[str], device: torch.device) -> Teachers | None
     for name, other in zip(names[1:], others, strict=True):
         if other.tokenizer.to_json() != first.tokenizer.to_json():
             raise UserError(f"{name} has a different tokenizer from {names[0]}: teachers must share one")
+    for name, each in zip(names, saved, strict=True):
+        if each.network.config.n_vocab != first.tokenizer.n_vocab:
+            raise UserError(
+                f"{name} predicts {each.network.config.n_vocab:,} tokens, and its tokenizer has "
+                f"{first.tokenizer.n_vocab:,}: it cannot teach"
+            )
     networks = tuple(each.network.to(device).eval().requires_grad_(False) for each in saved)
     n_context = min(each.config.n_context for each in networks)
     return Teachers(networks, first.tokenizer, n_context, first.training)

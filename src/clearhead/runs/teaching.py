@@ -20,11 +20,11 @@ from clearhead.runs.plan import Plan, largest_size
 from clearhead.runs.preparation import prepare_text
 from clearhead.runs.recipes import MOST_EPOCHS, choose_rows
 from clearhead.runs.request import TrainingRequest
+from clearhead.runs.teacher_folders import PLAN, TEACHERS
 from clearhead.runtime.device import can_compile, pick_device
 from clearhead.text.corpus import Document, measure
 from clearhead.text.tokens import Tokens
 
-TEACHERS, PLAN = "teachers", "plan.json"
 FORMAT = 1
 
 # When and how, as measured (docs/experiments.md).
@@ -161,10 +161,13 @@ def choose_on_gpu(
     """The same on a GPU, before anything else is measured: whether the largest model that the text bears would
     train many epochs. Its size is that of the teachers.
     """
-    device, (sha256, n_bytes) = pick_device(request.device), measure(texts)
-    if device.type != "cuda" or n_bytes > MOST_BYTES or not _may_have_teachers(request):
+    device = pick_device(request.device)
+    if device.type != "cuda" or not _may_have_teachers(request):
         return None
     assert request.minutes is not None
+    sha256, n_bytes = measure(texts)
+    if n_bytes > MOST_BYTES:
+        return None
     chosen: dict[str, Any] = {}
     if request.tokenizer is None and request.vocab is None:
         chosen["tokenizer"] = "byte"

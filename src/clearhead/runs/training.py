@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar, Unpack
 
 from clearhead.errors import OwnError, UserError
-from clearhead.files import home, read_json
+from clearhead.files import read_json
 from clearhead.formats.folder import check_free, check_space
 from clearhead.formats.opening import name_of
 from clearhead.language_model import LanguageModel, load
@@ -32,20 +32,14 @@ from clearhead.runs.progress_line import ProgressLine, find_display
 from clearhead.runs.reports import Reports
 from clearhead.runs.request import TrainingRequest, TrainingSettings, with_time
 from clearhead.runs.run import Run
-from clearhead.runs.run_folder import BEST, RUN, is_run, make_record, request_to_json
-from clearhead.runs.saved_run import SavedRun, changed_text, check_same, occupied
-from clearhead.runs.teaching import (
-    TeachingPlan,
-    choose_on_gpu,
-    choose_teaching,
-    has_teachers,
-    plan_teaching,
-    teacher_folder,
-)
+from clearhead.runs.run_folder import BEST, RUN, is_run, make_record
+from clearhead.runs.saved_run import SavedRun
+from clearhead.runs.teaching import TeachingPlan, has_teachers, teacher_folder
+from clearhead.runs.teaching_start import open_teaching, request_teaching, teaching_of
 from clearhead.runtime.device import pick_device
 from clearhead.runtime.process_group import ProcessGroup
 from clearhead.summary_table import plural
-from clearhead.text.corpus import Document, documents, measure, readable
+from clearhead.text.corpus import Document, documents, readable
 from clearhead.training.lora import merge
 
 LATEST = 0.6  # of the time, after which no further teacher is started
@@ -109,7 +103,7 @@ def train_network(
     if is_new:
         request = with_time(request)
         cache = options.get("cache")
-        teaching = group.run_on_main(lambda: _open_teaching(folder, read, request, resume, cache))
+        teaching = group.run_on_main(lambda: open_teaching(folder, read, request, resume, cache))
         if teaching is not None:
             taught = _teach(folder, teaching, read, request, observer, group, options)
             if isinstance(taught, Outcome):
@@ -119,7 +113,7 @@ def train_network(
     if saved_run is None:
         return None
     with saved_run:
-        teaching = _choose_teaching(saved_run.run) if is_new else None
+        teaching = teaching_of(saved_run.run) if is_new else None
         if teaching is None:
             check_space(folder, saved_run.run.plan.config)
             saved_run.report_to(reports)
@@ -135,10 +129,10 @@ def _train_unsaved(
     texts: list[Document], request: TrainingRequest, observer: Observer, group: ProcessGroup, began: float
 ) -> Outcome:
     """Train a run that is not saved; its teachers are, for as long as they are needed."""
-    teaching = group.run_on_main(lambda: _plan_teachers(texts, request))
+    teaching = group.run_on_main(lambda: request_teaching(texts, request))
     if teaching is None:
         run = Run(texts, request, group=group, began=began)
-        teaching = _choose_teaching(run)
+        teaching = teaching_of(run)
     if teaching is not None:
         with tempfile.TemporaryDirectory(prefix="clearhead-") as temporary:
             place = Path(group.broadcast(temporary))
@@ -151,37 +145,6 @@ def _train_unsaved(
             group.barrier()  # before the folder is deleted
     observer.started(run, Reports())
     return _train_and_save(run, None, observer)
-
-
-def _open_teaching(
-    folder: Path, texts: list[Document], request: TrainingRequest, resume: bool, cache: Path | None
-) -> TeachingPlan | None:
-    """The plan for the teachers to train before the run, saved before the first of them; None if none is known yet."""
-    saved, sha256 = TeachingPlan.read(folder), measure(texts)[0]
-    if saved is None:
-        if planned := _plan_teachers(texts, request, cache):
-            planned.save(folder)
-        return planned
-    if not resume:
-        raise UserError(occupied(folder, {}, None))
-    check_same(folder, saved.request, request_to_json(request))
-    if saved.text_sha256 != sha256:
-        raise UserError(changed_text(folder))
-    return saved
-
-
-def _plan_teachers(
-    texts: list[Document], request: TrainingRequest, cache: Path | None = None
-) -> TeachingPlan | None:
-    """The plan for teachers that are requested, or sure to pay."""
-    if request.teachers:
-        return plan_teaching(request, request_to_json(request), measure(texts)[0], request.teachers)
-    return choose_on_gpu(request, request_to_json(request), texts, cache or home() / "tokens")
-
-
-def _choose_teaching(run: Run) -> TeachingPlan | None:
-    """The plan for teachers, if the run, which is planned without them, learns more with them."""
-    return choose_teaching(run.request, request_to_json(run.request), run.text_sha256, run.plan, run.tokens)
 
 
 def _teach(
