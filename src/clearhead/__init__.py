@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from clearhead.classics.ngram_config import NGramConfig
     from clearhead.classics.recurrent import Recurrent
     from clearhead.classics.recurrent_config import RecurrentConfig
+    from clearhead.ensembles import ensemble
     from clearhead.errors import UserError
     from clearhead.export.saved_page import save_html
     from clearhead.figures.figure import figure
@@ -43,6 +44,7 @@ __all__ = [
     "Transformer",
     "UserError",
     "WordVectors",
+    "ensemble",
     "figure",
     "heads",
     "lab",
@@ -72,6 +74,7 @@ _HOMES = {
     "Transformer": "clearhead.model.transformer",
     "UserError": "clearhead.errors",
     "WordVectors": "clearhead.word_vectors",
+    "ensemble": "clearhead.ensembles",
     "figure": "clearhead.figures.figure",
     "heads": "clearhead.labs.heads",
     "lab": "clearhead.labs.catalog",

@@ -31,7 +31,7 @@ from clearhead.inspect.state_trace import AnyTrace
 from clearhead.inspect.trace_factory import make_trace
 from clearhead.inspect.weights import weight
 from clearhead.model.transformer import Transformer
-from clearhead.networks import AnyConfig, Network, describe_shape, need_transformer
+from clearhead.networks import AnyConfig, Network, describe_shape, need_single, need_transformer
 from clearhead.runtime.device import pick_device
 from clearhead.runtime.quantization import need_exact
 from clearhead.runtime.quantization import quantize as round_matrices
@@ -98,11 +98,11 @@ class LanguageModel:
         """Save to a folder that `load` and transformers can open. Raises an error if the folder already
         contains a model, unless `overwrite` is true.
         """
-        need_exact(self.network, "saving")
+        network = need_single(self.network, "saving")
+        need_exact(network, "saving")
         if not overwrite:
             model_folder.check_free(Path(folder))
-        saved = Saved(self.network, self.tokenizer, self.training)
-        model_folder.save(Path(folder), saved)
+        model_folder.save(Path(folder), Saved(network, self.tokenizer, self.training))
 
     def export(self, path: str | Path, to: str | None = None, numbers: str | None = None) -> None:
         """Export for other programs: a folder for transformers, or one GGUF file for llama.cpp.
@@ -110,7 +110,12 @@ class LanguageModel:
         `to` is huggingface or gguf; by default, the path's suffix decides. `numbers` is the data type of the
         matrices in a GGUF file: F32, F16 (default) or Q8_0. An n-gram model is exported as an ARPA file.
         """
-        export(Saved(self.network, self.tokenizer, self.training), Path(path), to, numbers)
+        export(
+            Saved(need_single(self.network, "exporting"), self.tokenizer, self.training),
+            Path(path),
+            to,
+            numbers,
+        )
 
     def chat_text(self, messages: Sequence[Mapping[str, str]], add_generation_prompt: bool = True) -> str:
         """Render messages, each with a role and content, using this model's chat template."""

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from math import log
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor, nn
 
 from clearhead.classics.ngram import NGram
 from clearhead.classics.ngram_config import NGramConfig
@@ -16,11 +23,69 @@ from clearhead.summary_table import plural
 
 KINDS = ("transformer", *get_args(CellKind), "ngram")
 
-# Networks trained by gradient descent, and all networks, including the n-gram model, which counts instead.
+# Networks trained by gradient descent; all networks that can be stored, including the n-gram model, which counts
+# instead; and ensembles of these.
 LearnerConfig = Config | RecurrentConfig
 Learner = Transformer | Recurrent
-AnyConfig = LearnerConfig | NGramConfig
-Network = Learner | NGram
+SingleConfig = LearnerConfig | NGramConfig
+SingleNetwork = Learner | NGram
+
+
+@dataclass(frozen=True)
+class EnsembleConfig:
+    """The members of an ensemble, which share a vocabulary."""
+
+    members: tuple[SingleConfig, ...]
+
+    @property
+    def kind(self) -> Literal["ensemble"]:
+        return "ensemble"
+
+    @property
+    def n_vocab(self) -> int:
+        return self.members[0].n_vocab
+
+    @property
+    def n_context(self) -> int:
+        """The shortest context of its transformers; the windows of other networks set no limit."""
+        limited = [each.n_context for each in self.members if isinstance(each, Config)]
+        return min(limited or [each.n_context for each in self.members])
+
+    @property
+    def causal(self) -> bool:
+        """Always true."""
+        return True
+
+    @property
+    def n_parameter(self) -> int:
+        return sum(each.n_parameter for each in self.members)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": self.kind, "members": [each.to_json() for each in self.members]}
+
+
+class Ensemble(nn.Module):
+    """Token ids in, logits out; here, the logits are the log of the mean of its members' probabilities."""
+
+    def __init__(self, members: Sequence[SingleNetwork]) -> None:
+        super().__init__()
+        self.members = tuple(members)
+        self.networks = nn.ModuleList(members)  # for `parameters`, `to` and `eval`
+        self.config = EnsembleConfig(tuple(each.config for each in members))
+
+    def forward(self, ids: Tensor, documents: Tensor | None = None) -> Tensor:
+        """B T ids to B T V logits. `documents` (B T) numbers the documents of each row."""
+        return log_mean([each(ids, documents=documents) for each in self.members])
+
+
+def log_mean(logits: Sequence[Tensor]) -> Tensor:
+    """The log of the mean of the probabilities that these logits stand for, at least in float32."""
+    wide = (each if each.dtype == torch.float64 else each.float() for each in logits)
+    return reduce(torch.logaddexp, (each.log_softmax(-1) for each in wide)) - log(len(logits))
+
+
+AnyConfig = SingleConfig | EnsembleConfig
+Network = SingleNetwork | Ensemble
 
 
 def make_network(config: LearnerConfig) -> Learner:
@@ -28,7 +93,7 @@ def make_network(config: LearnerConfig) -> Learner:
     return Transformer(config) if isinstance(config, Config) else Recurrent(config)
 
 
-def config_from_json(settings: dict[str, Any]) -> AnyConfig:
+def config_from_json(settings: dict[str, Any]) -> SingleConfig:
     """Read what any config's `to_json` wrote; the kind defaults to transformer."""
     kind = settings.get("kind", "transformer")
     check_kind("kind", kind, KINDS)
@@ -49,6 +114,9 @@ def describe_shape(config: AnyConfig) -> str:
     """Describe the size of a network, such as “4 blocks of 3 heads”."""
     if isinstance(config, NGramConfig):
         return f"{config.n_ngram:,} n-grams of up to {config.order} tokens"
+    if isinstance(config, EnsembleConfig):
+        networks = plural(len(config.members), "network")
+        return f"ensemble of {networks}: {config.n_parameter:,} parameters, context {config.n_context}"
     if isinstance(config, Config):
         blocks = f"{plural(config.n_block, 'block')} of {plural(config.n_head, 'head')}"
     else:
@@ -60,6 +128,13 @@ def need_causal(config: AnyConfig) -> None:
     """Raise an error for a bidirectional network, which cannot generate."""
     if not config.causal:
         raise UserError("this model is bidirectional: it fills in blanks and cannot generate text")
+
+
+def need_single(network: Network, what: str) -> SingleNetwork:
+    """Raise an error for an ensemble; `what` names the feature."""
+    if isinstance(network, Ensemble):
+        raise UserError(f"{what} requires a single model; this is an ensemble: use one of its models")
+    return network
 
 
 def need_transformer(config: AnyConfig, what: str) -> Config:

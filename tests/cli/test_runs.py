@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from clearhead.cli.progress import TerminalObserver
-from clearhead.cli.runs import _how_to_resume
+from clearhead.cli.runs import _resume_command
 
 SIZES = {
     "blocks": 1,
@@ -100,9 +100,9 @@ def test_failure_to_draw_the_curve_is_only_reported(clearhead, story_file, tmp_p
 
 def test_resume_hint_for_moved_runs_and_python_runs():
     begun = ["x", "train", "my.txt", "--out", "runs/old", "--resume"]
-    assert _how_to_resume(begun, Path("runs/new")) == "clearhead train my.txt --out runs/new --resume"
-    assert _how_to_resume(["x", "train", "a"], Path("r")) == "clearhead train a --out r --resume"
-    assert _how_to_resume(["script.py"], Path("r")).startswith("ch.train(…, out='r', resume=True)")
+    assert _resume_command(begun, Path("runs/new")) == "clearhead train my.txt --out runs/new --resume"
+    assert _resume_command(["x", "train", "a"], Path("r")) == "clearhead train a --out r --resume"
+    assert _resume_command(["script.py"], Path("r")).startswith("ch.train(…, out='r', resume=True)")
 
 
 def test_runs_are_compared_in_bits_per_byte(clearhead, story_file):
@@ -148,3 +148,22 @@ def test_finished_run_is_extended(clearhead, story_file, tmp_path):
     extended = clearhead("train", more, "--out", "runs/one", "--resume", "--steps", 3, "--device", "cpu")
     assert "clearhead: the text has changed: " in extended.err
     assert "step 10/10   loss " in extended.err
+
+
+def test_teachers_and_students_are_marked(clearhead, story_file, tmp_path):
+    names = ["runs/my/teachers/1", "runs/my/teachers/2"]
+    for seed, name in enumerate(names):
+        assert clearhead("train", story_file, "--out", name, "--steps", 2, "--seed", seed, *SMALL).code == 0
+    (tmp_path / "runs/my/teachers/plan.json").write_text('{"format": 1, "count": 2}')
+    given = [word for name in names for word in ("--from-teachers", name)]
+    sizes = ["--steps", 2, "--blocks", 1, "--width", 32, "--heads", 1, "--batch", 2, "--device", "cpu"]
+    assert clearhead("train", story_file, "--out", "runs/one", *sizes, *given).code == 0
+    result = clearhead("runs")
+    lines = [line.split()[0] for line in result.out.splitlines()[1:4]]
+    assert lines == [*names, "runs/one"]
+    ends = ["teacher 1 of 2, finished", "teacher 2 of 2, finished", "student of 2 teachers, finished"]
+    for line, end in zip(result.out.splitlines()[1:4], ends, strict=True):
+        assert line.endswith(end)
+    first, _, student = json.loads(clearhead("runs", "--json").out)["runs"]
+    assert [first[name] for name in ("teacher", "teachers", "student")] == [1, 2, "runs/my"]
+    assert [student[name] for name in ("teacher", "teachers", "student")] == [None, 2, None]

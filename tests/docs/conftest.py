@@ -76,7 +76,8 @@ def brief(monkeypatch):
             has_shape = settings.get("start") is not None
             recurrent = settings.get("kind", "transformer") != "transformer"
             for name, size in SIZES.items():
-                fixed_vocab = name == "vocab" and settings.get("tokenizer") in ("char", "byte")
+                without_vocab = settings.get("tokenizer") in ("char", "byte") or settings.get("from_teachers")
+                fixed_vocab = name == "vocab" and without_vocab
                 inapplicable = (
                     fixed_vocab or (has_shape and name != "context") or (recurrent and name == "heads")
                 )

@@ -15,13 +15,13 @@ from clearhead.runs import listing
 from clearhead.runs.listing import (
     ListedRuns,
     describe_run,
-    find_runs,
     is_extendable,
     is_held,
     list_texts,
     planned_steps,
     resume_command,
 )
+from clearhead.runs.teacher_folders import find_runs
 from clearhead.runs.training import train
 
 

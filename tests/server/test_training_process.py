@@ -9,6 +9,7 @@ import time
 import jsonschema
 import numpy as np
 import pytest
+from filelock import FileLock
 
 from clearhead.language_model import load
 from clearhead.runs.run_folder import read_metrics
@@ -17,6 +18,7 @@ from clearhead.server.limits import Limits
 from clearhead.server.metrics import ServerMetrics
 from clearhead.server.model_loader import ModelLibrary
 from clearhead.server.model_registry import LoadOptions, ModelRegistry
+from clearhead.server.training_process import TrainingManager
 from tests.serving import make_finished
 
 SMALL = {"blocks": 1, "heads": 2, "width": 16, "context": 32}
@@ -299,6 +301,58 @@ def test_taken_and_unknown_names_are_rejected(client, server, place, model_folde
             assert client.post(f"/api/runs/{name}/{route}").status_code in (404, 405), name
     assert client.get("/api/runs/other/metrics").status_code == 404
     assert (place / "my" / "run.json").exists()
+
+
+def make_teachers(folder, model_folder):
+    """Write the folders of two teachers, of which the second was interrupted."""
+    for number in ("1", "2"):
+        make_finished(folder / "teachers" / number, model_folder)
+    (folder / "teachers" / "plan.json").write_text('{"format": 1, "count": 2}')
+    last = folder / "teachers" / "2" / "run.json"
+    last.write_text(json.dumps(json.loads(last.read_text()) | {"finished": False}))
+
+
+def test_teachers_and_student_are_marked(client, server, place, model_folder):
+    make_teachers(place / "my", model_folder)
+    make_finished(place / "student", model_folder)
+    (place / "student" / "run.json").rename(place / "my" / "run.json")  # the student has started
+    settings = json.loads((place / "my" / "run.json").read_text())
+    settings["request"]["teachers"] = 2
+    (place / "my" / "run.json").write_text(json.dumps(settings))
+    student, second = find(client), find(client, "my-teacher-2")
+    assert [student[name] for name in ("teachers", "teacher", "student")] == [2, None, None]
+    assert [second[name] for name in ("teachers", "teacher", "student")] == [2, 2, "my"]
+    assert (second["state"], second["resumable"], second["extendable"]) == ("stopped", False, False)
+    assert len(metrics(client, "my-teacher-2")["steps"]) == 3
+    for body in (None, {"minutes": 1}):
+        refused = client.post("/api/runs/my-teacher-2/resume", json=body)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (409, "run_is_a_teacher")
+        assert refused.json()["error"]["values"] == {"name": "my-teacher-2", "student": "my"}
+
+
+def test_run_whose_teachers_are_not_all_trained_can_be_resumed(
+    client, server, place, model_folder, monkeypatch
+):
+    make_teachers(place / "my", model_folder)
+    pending = find(client)
+    assert (pending["state"], pending["teachers"], pending["resumable"]) == ("stopped", 2, True)
+    assert metrics(client) == {"run": pending, "steps": [], "tokens_per_second": None}
+    assert find(client, "my-teacher-1")["student"] == "my"
+    refused = client.post("/api/runs/my/resume", json={"minutes": 1})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "run_is_not_finished")
+    launched = []
+
+    async def launch(_self, *given, **_more):
+        launched.append(given)
+
+    monkeypatch.setattr(TrainingManager, "_launch", launch)
+    assert client.post("/api/runs/my/resume").status_code == 200
+    command = ["train", "my.txt", "--out", str(place / "my"), "--resume"]
+    assert launched == [("my", place / "my", command)]
+    with FileLock(place / "my" / "teachers" / "2" / ".lock"):  # trained by another process
+        assert (find(client)["state"], find(client)["resumable"]) == ("starting", False)
+        refused = client.post("/api/runs/my/resume")
+        assert (refused.status_code, refused.json()["error"]["code"]) == (409, "already_training")
 
 
 def test_only_the_train_route_accepts_large_bodies(serve, place, tmp_path, running_server):

@@ -352,6 +352,27 @@ def test_runs_are_overlaid_and_stored_in_the_url(visit, school, place, past):
         check_row(visitor, "one", read_metrics(place / "one"), whole(row(visitor, "one")["step"]))
 
 
+@pytest.mark.parametrize(
+    ("locale", "role", "resume"),
+    [("en-GB", "student of 2 teachers", "Resume my"), ("de-DE", "Schüler von 2 Lehrern", "my fortsetzen")],
+)
+def test_teachers_and_student_are_marked(visit, school, place, past, model_folder, locale, role, resume):
+    for number in ("1", "2"):
+        make_finished(place / "my" / "teachers" / number, model_folder)
+    (place / "my" / "teachers" / "plan.json").write_text('{"format": 1, "count": 2}')
+    with school() as server:
+        visitor = visit(server, width=1400, locale=locale)
+        visitor.open(text=TEXT, view="training", runs="my-teacher-2", model="one")
+        visitor.expect(lambda: row(visitor, "my-teacher-2").get("step"), "3")
+        lines = visitor.page.locator("[aria-labelledby=runs] li")
+        student = lines.filter(has=visitor.page.get_by_role("checkbox", name="my", exact=True))
+        visitor.expect(lambda: role in student.locator("[data-state]").inner_text(), True)
+        teacher = lines.filter(has=visitor.page.get_by_role("checkbox", name="my-teacher-2"))
+        named = {"en-GB": "teacher 2 of 2 for my", "de-DE": "Lehrer 2 von 2 für my"}[locale]
+        assert named in teacher.locator("[data-state]").inner_text()
+        assert visitor.button(resume).count() == 1
+
+
 @pytest.mark.parametrize(("width", "theme"), [(1400, "light"), (800, "dark"), (360, "light")])
 def test_axe_finds_no_serious_violations(visit, axe, school, past, width, theme):
     with school() as server:

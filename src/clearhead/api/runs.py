@@ -86,6 +86,11 @@ class RunDetails(WireModel):
     extendable: bool = Field(
         default=False, description="Whether the run is finished and this server can extend it."
     )
+    teachers: int = Field(
+        default=0, description="How many teachers the run learns from; for a teacher, how many there are."
+    )
+    teacher: int | None = Field(default=None, description="The number of a teacher, from 1.")
+    student: str | None = Field(default=None, description="The name of the run that a teacher teaches.")
 
 
 class RunList(WireModel):

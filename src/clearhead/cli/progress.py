@@ -90,9 +90,14 @@ class TerminalObserver(Observer):
         self.interrupted: list[int] = []
         self.live = ExitStack()
         self.show: Show = lambda *_: None
+        self.phase = ""
 
     def noted(self, message: str) -> None:
         err.print(f"clearhead: {message}")
+
+    def entered(self, phase: str) -> None:
+        err.print(f"{'phase':<10} {phase}")
+        self.phase, self.validated = phase, None
 
     def started(self, run: Run, reports: Reports) -> None:
         show_plan(run)
@@ -113,8 +118,9 @@ class TerminalObserver(Observer):
     def stepped(self, run: Run, progress: Progress) -> bool:
         print_notes(run)
         self.validated = self.validated if progress.validation is None else progress
-        line = describe_progress(progress, self.validated, run.request.minutes, err.width)
-        self.show(line, _is_plain_line(progress))
+        phase = f"{self.phase}   " if self.phase else ""
+        line = describe_progress(progress, self.validated, run.request.minutes, err.width - len(phase))
+        self.show(phase + line, _is_plain_line(progress))
         if progress.sample is not None:
             print_wrapped("  │ ", printable(" ".join(progress.sample.split())), "  │ ", style="dim")
         return not run.group.any(bool(self.interrupted))

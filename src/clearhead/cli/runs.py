@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from clearhead.cli.console import err, out, print_json
 from clearhead.cli.tables import print_table
 from clearhead.errors import UserError
+from clearhead.runs.teacher_folders import RUN, find_runs
+
+if TYPE_CHECKING:
+    from clearhead.runs.listing import ListedRun
 
 HEADINGS = {
     "run": "run",
@@ -54,19 +58,17 @@ def runs(
         out.print(f"no runs in {' or '.join(map(str, places))}; start one: clearhead train my.txt")
         return
     print_table(HEADINGS, [_shown(row) for row in rows])
-    unfinished = [row for row in rows if not row["finished"]]
-    if unfinished:
+    commands = dict.fromkeys(row["resume"] for row in rows if row["resume"] is not None)
+    if commands:
         out.print("\nto resume an unfinished run:")
-    for row in unfinished:
-        out.print(f"  {row['resume']}")
+    for command in commands:
+        out.print(f"  {command}")
 
 
 def _find(place: Path) -> list[dict[str, Any]]:
-    """The folder itself, if it is a run, and the runs in it."""
+    """The folder itself, if it is a run, and the runs in it, with their teachers."""
     rows = []
-    for folder in [place, *sorted(place.glob("*"))]:
-        if not (folder / "run.json").is_file():
-            continue
+    for folder in find_runs([place]):
         try:
             rows.append(_describe(folder))
         except (UserError, OSError) as error:
@@ -93,12 +95,26 @@ def _describe(folder: Path) -> dict[str, Any]:
         "bits_per_byte": run.bits_per_byte,
         "best_bits_per_byte": run.best_bits_per_byte,
         "finished": run.finished,
-        "resume": None if run.finished else _how_to_resume(run.command, folder),
+        "role": run.role,
+        "teachers": run.teachers,
+        "teacher": run.teacher,
+        "student": None if run.student is None else str(run.student),
+        "resume": _how_to_resume(run),
     }
 
 
-def _how_to_resume(command: list[str], folder: Path) -> str:
-    """The command that resumes the run."""
+def _how_to_resume(run: ListedRun) -> str | None:
+    """The command that resumes the run; None if it is finished.
+
+    A teacher is resumed with its student, which says so itself once it has started.
+    """
+    if run.student is not None:
+        started = (run.student / RUN).is_file()
+        return None if started else _resume_command(run.command, run.student)
+    return None if run.finished else _resume_command(run.command, run.folder)
+
+
+def _resume_command(command: list[str], folder: Path) -> str:
     from clearhead.runs.listing import resume_command
 
     arguments = resume_command(command, folder)
@@ -108,7 +124,8 @@ def _how_to_resume(command: list[str], folder: Path) -> str:
 
 
 def _shown(row: dict[str, Any]) -> dict[str, Any]:
-    state = "finished" if row["finished"] else "unfinished"
+    finished = "finished" if row["finished"] else "unfinished"
+    state = finished if row["role"] is None else f"{row['role']}, {finished}"
     if row["bits_per_byte"] is None and row["validation_loss"] is not None:
         row = {**row, "bits_per_byte": f"{row['validation_loss']:.4f} nats/token"}
     return {**row, "steps": f"{row['steps']:,}/{row['steps_planned']:,}", "state": state}

@@ -48,6 +48,18 @@ def train(
     lora: int = typer.Option(
         None, metavar="RANK", help="Train only low-rank adapters (LoRA) of this rank, merged at the end."
     ),
+    teachers: int = typer.Option(
+        None,
+        min=0,
+        metavar="N",
+        help="Train N models first and distill them into one (0: never). [default: if the text is short for the time]",
+    ),
+    from_teachers: list[str] = typer.Option(
+        None,
+        metavar="MODEL",
+        help="Distill: learn what this model predicts, and in part the text itself (may be repeated; one tokenizer).",
+        autocompletion=complete_models,
+    ),
     kind: str = typer.Option(
         "transformer",
         help="Network: transformer, elman, gru, lstm, or ngram.",
@@ -131,6 +143,8 @@ def train(
         steps=steps,
         start=start,
         lora=lora,
+        teachers=teachers,
+        from_teachers=from_teachers or None,
         kind=kind,
         order=order,
         preset=preset,
@@ -207,6 +221,7 @@ def _train(
 ) -> None:
     """Train in this process, alone or as part of a group."""
     from clearhead.runs.run_folder import is_run
+    from clearhead.runs.teaching import has_teachers
     from clearhead.runs.training import train_network
     from clearhead.text.corpus import Document, documents
 
@@ -214,7 +229,7 @@ def _train(
 
     def read_texts() -> list[Document]:
         texts = list(documents(text, sys.stdin.buffer if group.world_size == 1 else None))
-        if resume and not is_run(folder) and group.is_main:
+        if resume and not (is_run(folder) or has_teachers(folder)) and group.is_main:
             err.print(f"there is no run in {folder} to resume: starting one")
         return texts
 
@@ -248,8 +263,9 @@ def show_outcome(outcome: Outcome, json: bool = False) -> None:
     if outcome.error is not None:
         err.print(f"clearhead: {outcome.error}")
     if not outcome.finished:
+        of = "" if outcome.phase is None else f" of {outcome.phase}"
         err.print(
-            f"stopped after {plural(training['steps_done'], 'step')}; "
+            f"stopped after {plural(training['steps_done'], 'step')}{of}; "
             "run the same command with --resume to continue"
         )
     for message in outcome.summary:
@@ -272,10 +288,12 @@ def _suggest_use(run: Run, folder: Path | None) -> str:
 def choose_folder(name: str, resume: bool) -> Path:
     """A new folder; to resume, the existing run with the highest number."""
     from clearhead.runs.run_folder import is_run
+    from clearhead.runs.teaching import has_teachers
 
     free = free_folder(Path("runs"), name)
     taken = [Path("runs", name), *sorted(Path("runs").glob(f"{name}-*"), key=_number)]
-    there = [folder for folder in taken if is_run(folder) and _number(folder) <= _number(free)]
+    begun = [folder for folder in taken if is_run(folder) or has_teachers(folder)]
+    there = [folder for folder in begun if _number(folder) <= _number(free)]
     return there[-1] if resume and there else free
 
 

@@ -24,7 +24,7 @@ from clearhead.formats.ngram_tensors import read_ngram
 from clearhead.formats.saved import Saved
 from clearhead.formats.shards import LARGEST_HEADER, WEIGHTS, Shards, write_tensors
 from clearhead.model.config import Config
-from clearhead.networks import AnyConfig, Network
+from clearhead.networks import SingleConfig, SingleNetwork
 from clearhead.text.tokenizer import Tokenizer
 
 # The first family that can express a config is used.
@@ -71,12 +71,12 @@ def save(folder: Path, saved: Saved) -> None:
         write_json(folder / CONFIG, written)
 
 
-def opens_elsewhere(config: AnyConfig) -> bool:
+def opens_elsewhere(config: SingleConfig) -> bool:
     """Whether an architecture outside Clearhead can express the config."""
     return _family_for(config) is not own.FAMILY
 
 
-def _family_for(config: AnyConfig) -> Family:
+def _family_for(config: SingleConfig) -> Family:
     """The first family that can express the config; our own for networks other than transformers."""
     if not isinstance(config, Config):
         return own.FAMILY
@@ -88,7 +88,7 @@ class Label:
     """What a folder states about its model, without the weights."""
 
     family: Family
-    config: AnyConfig
+    config: SingleConfig
     training: dict[str, Any] | None
     sha256: str | None  # hash of the weights, if we saved them
 
@@ -149,7 +149,7 @@ def load(folder: Path, dtype: torch.dtype = torch.float32) -> Saved:
     return Saved(network, tokenizer, label.training)
 
 
-def _read_network(shards: Shards, label: Label, dtype: torch.dtype) -> Network:
+def _read_network(shards: Shards, label: Label, dtype: torch.dtype) -> SingleNetwork:
     config = label.config
     if isinstance(config, NGramConfig):
         return read_ngram(shards, config)
@@ -193,7 +193,7 @@ def check_free(folder: Path) -> None:
         raise UserError(f"{existing} is not writable: choose another folder")
 
 
-def check_space(folder: Path, config: AnyConfig) -> None:
+def check_space(folder: Path, config: SingleConfig) -> None:
     """Raise an error if the model does not fit on the disk."""
     needed = (config.n_byte if isinstance(config, NGramConfig) else 4 * config.n_parameter) + 2**20
     free = shutil.disk_usage(_existing(folder)).free
@@ -209,7 +209,7 @@ def _existing(folder: Path) -> Path:
     return next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
 
 
-def _on_cpu(network: Network) -> Named:
+def _on_cpu(network: SingleNetwork) -> Named:
     return {name: tensor.cpu() for name, tensor in own_tensors(network).items()}
 
 
@@ -231,7 +231,7 @@ def _read_ours(path: Path) -> dict[str, Any] | None:
     return ours
 
 
-def _most_bytes(config: AnyConfig) -> int:
+def _most_bytes(config: SingleConfig) -> int:
     """An upper bound on the size of the weights of any model we save."""
     return 12 * config.n_parameter + LARGEST_HEADER
 

@@ -14,7 +14,7 @@ from clearhead.formats.gguf.file import GGUFFile
 from clearhead.formats.gguf.model import read_config
 from clearhead.formats.pulled import CATALOG, find
 from clearhead.formats.shards import WEIGHTS
-from clearhead.networks import AnyConfig
+from clearhead.networks import SingleConfig
 
 Origin = Literal[
     "run", "pulled", "built-in", "file"
@@ -29,7 +29,7 @@ class Listed:
     path: Path
     origin: Origin
     family: str
-    config: AnyConfig
+    config: SingleConfig
     bytes: int | None
     validation_loss: float | None = None
     license: str | None = None

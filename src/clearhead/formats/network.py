@@ -14,7 +14,7 @@ from clearhead.classics.ngram import NGram
 from clearhead.errors import UserError
 from clearhead.formats.families.family import Family, Named
 from clearhead.model.config import Config
-from clearhead.networks import Learner, LearnerConfig, Network, make_network
+from clearhead.networks import Learner, LearnerConfig, SingleNetwork, make_network
 from clearhead.runtime.device import memory_of
 
 # Minimum number of tensors per block: two norms; query, key, value and output; two in the feed-forward network. For a
@@ -105,7 +105,7 @@ def read_network(
     return network.eval()
 
 
-def own_tensors(network: Network) -> Named:
+def own_tensors(network: SingleNetwork) -> Named:
     """Tensors by our names; a tied unembedding is listed once, as the embedding."""
     tensors = {name: tensor.detach() for name, tensor in network.state_dict().items()}
     if not isinstance(network, NGram) and network.config.tied:

@@ -15,6 +15,6 @@ slot when it finishes. A sequence's tokens never depend on what else is in the b
 (`engine.py`).
 
 The other decoders implement the same steps: `classic_decoders.py` for recurrent networks and n-gram models,
-`quantized_decoder.py` for int8 networks on the CPU, and `cuda_decoder.py`, which samples on the device and
-replays one CUDA graph per step.
+`ensemble_decoders.py` for ensembles, `quantized_decoder.py` for int8 networks on the CPU, and `cuda_decoder.py`,
+which samples on the device and replays one CUDA graph per step.
 """

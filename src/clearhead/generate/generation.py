@@ -18,13 +18,14 @@ from clearhead.generate.beam_search import BeamSearch
 from clearhead.generate.classic_decoders import NGramDecoder, RecurrentDecoder
 from clearhead.generate.decoder import Decoder, ReorderableDecoder, ShiftingDecoder, TransformerDecoder
 from clearhead.generate.detokenizer import Detokenizer, Generated
+from clearhead.generate.ensemble_decoders import EnsembleDecoder
 from clearhead.generate.quantized_decoder import QuantizedDecoder, supports
 from clearhead.generate.request import GenerationRequest, Handle
 from clearhead.generate.sampler import SampledToken, Sampler, make_samplers
 from clearhead.generate.sampling import SLOTS
 from clearhead.generate.scheduler import Scheduler
 from clearhead.model.transformer import Transformer
-from clearhead.networks import Network, need_causal
+from clearhead.networks import Ensemble, Network, need_causal
 from clearhead.text.tokenizer import Tokenizer
 
 
@@ -41,6 +42,9 @@ def make_decoder(
         return RecurrentDecoder(network, samples)
     if isinstance(network, NGram):
         return NGramDecoder(network, samples)
+    if isinstance(network, Ensemble):
+        members = [make_decoder(each, samples, max_length) for each in network.members]
+        return EnsembleDecoder(network, members, samples)
     if shift:
         return ShiftingDecoder(network, samples, max_length)
     if samples == 1 and supports(network):

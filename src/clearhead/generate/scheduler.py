@@ -13,10 +13,11 @@ from clearhead.classics.recurrent import Recurrent
 from clearhead.generate.batch_decoder import BatchDecoder, ChunkedPrefill, TransformerBatchDecoder
 from clearhead.generate.classic_decoders import NGramBatchDecoder, RecurrentBatchDecoder
 from clearhead.generate.detokenizer import Detokenizer
+from clearhead.generate.ensemble_decoders import EnsembleBatchDecoder
 from clearhead.generate.request import Event, FinishReason, GenerationRequest, Handle
 from clearhead.generate.sampler import SampledToken, Sampler, make_grammar
 from clearhead.generate.sampling import SLOTS
-from clearhead.networks import Network
+from clearhead.networks import Ensemble, Network
 from clearhead.text.inputs import check_ids
 from clearhead.text.tokenizer import Tokenizer
 
@@ -234,4 +235,6 @@ def make_batch_decoder(network: Network, slots: int) -> BatchDecoder:
         return NGramBatchDecoder(network, slots)
     if isinstance(network, Recurrent):
         return RecurrentBatchDecoder(network, slots)
+    if isinstance(network, Ensemble):
+        return EnsembleBatchDecoder(network, [make_batch_decoder(each, slots) for each in network.members])
     return TransformerBatchDecoder(network, slots)

@@ -15,7 +15,7 @@ from clearhead.inspect.base_trace import UNNAMED
 from clearhead.inspect.edits import Edit, Edits, EditValue
 from clearhead.inspect.state_trace import AnyTrace, StateTrace
 from clearhead.inspect.trace import Trace
-from clearhead.networks import Network, need_transformer
+from clearhead.networks import Network, need_single, need_transformer
 from clearhead.text.inputs import encode_text, split_texts
 from clearhead.text.tokenizer import Tokenizer
 
@@ -49,12 +49,13 @@ def make_trace(
     model_name: str = UNNAMED,
 ) -> AnyTrace:
     """Run the network on a text or a batch of texts and return the trace; see `LanguageModel.inspect`."""
-    config = network.config
+    network = need_single(network, "a trace")
     if isinstance(network, NGram):
         raise UserError(
             "an n-gram model has no residual stream to inspect; for the probabilities of the next token, generate text "
             "with log-probabilities"
         )
+    config = network.config
     texts, single = split_texts(text)
     batch = PaddedBatch([encode_text(each, tokenizer, config.n_vocab) for each in texts], tokenizer, padding)
     device = next(network.parameters()).device

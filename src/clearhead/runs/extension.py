@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import MISSING, fields, replace
 from typing import Any
 
 import torch
 
-from clearhead.networks import Learner
+from clearhead.networks import Learner, Network
 from clearhead.runs.measure import Measure
 from clearhead.runs.pace import Schedule
 from clearhead.runs.plan import Plan
@@ -19,7 +20,7 @@ from clearhead.runs.start import measure_start, prepare
 from clearhead.text.tokens import Tokens
 
 # Not taken from the run being extended: the device may differ, and the hash is computed again.
-OWN = ("minutes", "steps", "device", "start_sha256")
+OWN = ("minutes", "steps", "device", "start_sha256", "teachers_sha256")
 
 # Peak learning rate of an extension, relative to the run's. Measured for models trained from scratch
 # (docs/experiments.md).
@@ -28,7 +29,7 @@ PEAK = 0.7
 
 def complete_request(request: TrainingRequest, saved: dict[str, Any]) -> TrainingRequest:
     """The request, with the settings that it leaves open taken from those saved with the run."""
-    settings = vars(request) | {"start_sha256": ""}
+    settings = vars(request) | {"start_sha256": "", "teachers_sha256": None}
     for field in fields(request):
         default = None if field.default is MISSING else field.default
         if field.name in saved and field.name not in OWN and settings[field.name] == default:
@@ -47,11 +48,12 @@ def extend_plan(
     device: torch.device,
     left: float | None,
     start: Learner | None,
+    teachers: Sequence[Network] = (),
 ) -> Plan:
     """The plan of a finished run with more steps: the schedule starts again after the steps done.
 
     Model and batch stay the same, and the learning rate has a lower peak. `left` is the number of seconds left,
-    `start` the model that was fine-tuned.
+    `start` the model that was fine-tuned, `teachers` those that the run learns from.
     """
     config, recipe, context, validated = plan.config, plan.recipe, plan.context, plan.validated
     if left is None:
@@ -61,7 +63,7 @@ def extend_plan(
         began = time.perf_counter()
         alike = replace(request, batch=recipe.batch_size)
         if start is None:
-            measure = Measure.take(alike, config, tokens, device, left)
+            measure = Measure.take(alike, config, tokens, device, left, teachers)
         else:
             network = prepare(deepcopy(start), config, request.lora).to(device)
             measure = measure_start(alike, network, context, tokens, left)

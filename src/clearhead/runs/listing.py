@@ -21,7 +21,8 @@ from clearhead.networks import config_from_json
 from clearhead.runs.checkpoint import newest_step
 from clearhead.runs.following import Follower
 from clearhead.runs.run_folder import CHECKPOINTS, METRICS, RUN, read_record
-from clearhead.summary_table import TableCell, html_table, text_table
+from clearhead.runs.teacher_folders import TEACHERS, find_runs, teacher_in
+from clearhead.summary_table import TableCell, html_table, plural, text_table
 from clearhead.training.position_loss import bits_per_byte
 
 if TYPE_CHECKING:
@@ -56,6 +57,9 @@ class ListedRun:
     parameters: int
     validation_tokens: int
     validation_bytes: int | None  # None if the loss cannot be given in bits per byte
+    teachers: int = 0  # that it learns from; of a teacher, how many there are
+    teacher: int | None = None  # the number of a teacher, from 1
+    student: Path | None = None  # the folder of the run that a teacher teaches
 
     def __repr__(self) -> str:
         about = [
@@ -97,6 +101,19 @@ class ListedRun:
             text_sources(self.command) if text is None else [text] if isinstance(text, str | Path) else text
         )
         return lesson_of_run(self.folder, step, given, REPEATED if repeat is None else repeat, device)
+
+    @property
+    def name(self) -> str:
+        """The name of its folder; of a teacher, with that of its student."""
+        folder = self.folder
+        return folder.name if self.student is None else f"{self.student.name}/{TEACHERS}/{folder.name}"
+
+    @property
+    def role(self) -> str | None:
+        """Which teacher it is, or how many it learns from; None for a run without teachers."""
+        if self.teacher is not None:
+            return f"teacher {self.teacher} of {self.teachers}"
+        return f"student of {plural(self.teachers, 'teacher')}" if self.teachers else None
 
     @property
     def text(self) -> str | None:
@@ -160,7 +177,8 @@ class ListedRun:
 
     @property
     def _state(self) -> str:
-        return "finished" if self.finished else "running" if self.running else "unfinished"
+        state = "finished" if self.finished else "running" if self.running else "unfinished"
+        return state if self.role is None else f"{self.role}, {state}"
 
     def _row(self) -> list[TableCell]:
         bits = self._loss if self.bits_per_byte is None else self.bits_per_byte
@@ -169,7 +187,7 @@ class ListedRun:
 
 
 class ListedRuns(list[ListedRun]):
-    """Runs by number, or by the name of their folder: `ch.runs()["my"]`."""
+    """Runs by number, or by the name of their folder: `ch.runs()["my"]`, `ch.runs()["my/teachers/1"]`."""
 
     def __init__(self, place: Path, runs: Iterable[ListedRun]) -> None:
         super().__init__(runs)
@@ -185,9 +203,9 @@ class ListedRuns(list[ListedRun]):
         if not isinstance(key, str):
             return super().__getitem__(key)
         for run in self:
-            if key in (run.folder.name, str(run.folder)):
+            if key in (run.name, str(run.folder)):
                 return run
-        raise UserError(f"no run {key!r} in {self.place}{guess(key, [run.folder.name for run in self])}")
+        raise UserError(f"no run {key!r} in {self.place}{guess(key, [run.name for run in self])}")
 
     def __repr__(self) -> str:
         return text_table(HEADINGS, self._rows()) + self._more if self else self._none
@@ -223,12 +241,6 @@ def list_runs(folder: str | Path = RUNS) -> ListedRuns:
     return ListedRuns(place, found)
 
 
-def find_runs(places: Sequence[Path]) -> list[Path]:
-    """The run folders among these places and directly inside them."""
-    found = [folder for place in places for folder in [place, *sorted(place.glob("*"))]]
-    return [folder for folder in found if (folder / RUN).is_file()]
-
-
 def describe_run(folder: Path) -> ListedRun:
     """Describe a run from run.json and the last line of the metrics."""
     settings, last = read_json(folder / RUN), _last_record(folder / METRICS)
@@ -237,7 +249,7 @@ def describe_run(folder: Path) -> ListedRun:
         command = [str(argument) for argument in settings["command"]]
         timed = [each["minutes"] for each in (*settings.get("earlier", []), request)]
         minutes = [each for each in timed if each is not None]
-        tokenizer = settings.get("tokenizer")
+        tokenizer, teacher = settings.get("tokenizer"), teacher_in(folder)
         return ListedRun(
             folder,
             finished=bool(settings["finished"]),
@@ -256,9 +268,17 @@ def describe_run(folder: Path) -> ListedRun:
             parameters=config.n_parameter,
             validation_tokens=int(settings["validation_tokens"]),
             validation_bytes=settings.get("validation_bytes"),
+            teachers=_count_teachers(request) if teacher is None else teacher.count,
+            teacher=None if teacher is None else teacher.number,
+            student=None if teacher is None else teacher.student,
         )
     except (AttributeError, KeyError, TypeError, ValueError):
         raise UserError(f"{folder / RUN} was written by another version, or is damaged") from None
+
+
+def _count_teachers(request: dict[str, Any]) -> int:
+    """The teachers that a run trained for itself, or those that it was given."""
+    return int(request.get("teachers") or len(request.get("from_teachers") or ()))
 
 
 def planned_steps(settings: dict[str, Any], done: int) -> int:
@@ -285,8 +305,16 @@ def is_held(folder: Path) -> bool:
 
 
 def is_extendable(run: ListedRun) -> bool:
-    """Whether `clearhead` can extend the run: it is finished, was not started from Python, and its state was kept."""
-    return run.finished and _is_typed(run.command) and newest_step(run.folder / CHECKPOINTS) is not None
+    """Whether `clearhead` can extend the run: it is finished, was not started from Python, and its state was kept.
+
+    A teacher is not extended: its student has learned from it as it is.
+    """
+    return (
+        run.finished
+        and run.teacher is None
+        and _is_typed(run.command)
+        and newest_step(run.folder / CHECKPOINTS) is not None
+    )
 
 
 def resume_command(command: Sequence[str], folder: Path, minutes: float | None = None) -> list[str] | None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 import torch
 
-from clearhead.networks import LearnerConfig, make_network
+from clearhead.networks import LearnerConfig, Network, make_network
 from clearhead.runs.recipes import LEAST_BATCH, check_memory, choose_recipe, choose_rows, may_be_half
 from clearhead.runs.request import TrainingRequest
 from clearhead.runs.threads import LEAST_SPEEDUP, thread_counts, using_threads
@@ -41,6 +41,7 @@ class Measure:
         tokens: Tokens,
         device: torch.device,
         left: float,
+        teachers: Sequence[Network] = (),
     ) -> Measure:
         """Measure with the batch that leads to about the best number of steps in the seconds left.
 
@@ -53,11 +54,14 @@ class Measure:
         rows = request.batch or choose_rows(config, LEAST_BATCH * (16 if gpu else 1))
         while True:
             measure = min(
-                (cls._take(request, config, tokens, device, rows, bfloat16) for bfloat16 in precisions),
+                (
+                    cls._take(request, config, tokens, device, rows, bfloat16, teachers)
+                    for bfloat16 in precisions
+                ),
                 key=lambda measure: measure.seconds_per_token,
             )
             if device.type == "cpu":
-                again = partial(cls._take, request, config, tokens, device, rows, measure.bfloat16)
+                again = partial(cls._take, request, config, tokens, device, rows, measure.bfloat16, teachers)
                 measure = try_fewer_threads(measure, again)
             better = choose_rows(config, left / measure.seconds_per_token / BEST_STEPS)
             if request.batch or better <= rows:
@@ -73,12 +77,13 @@ class Measure:
         device: torch.device,
         rows: int,
         bfloat16: bool,
+        teachers: Sequence[Network],
     ) -> Measure:
         recipe = choose_recipe(request, config, MEASURED_STEPS + 1, rows, bfloat16, device)
         check_memory(config, recipe, device)
         batches = Batches(tokens, config.n_context, rows, seed=request.seed)
         network = make_network(config).to(device)
-        trainer = Trainer(network, batches, recipe)
+        trainer = Trainer(network, batches, recipe, teachers=teachers)
         inputs = torch.from_numpy(trainer.batches.at(0)[0]).to(device)
 
         def read() -> None:

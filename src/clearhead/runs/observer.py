@@ -19,6 +19,9 @@ class Observer:
     def noted(self, message: str) -> None:
         """Something about the text that the user should know."""
 
+    def entered(self, phase: str) -> None:
+        """A run with teachers enters a phase: one of the teachers, or the student."""
+
     def started(self, run: Run, reports: Reports) -> None:
         """The plan is fixed, and training starts or resumes."""
 

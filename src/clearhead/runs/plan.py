@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
+from clearhead.classics.ngram_config import NGramConfig
 from clearhead.errors import UserError
 from clearhead.model.config import Config
-from clearhead.networks import LearnerConfig, learner_config_from_json
+from clearhead.networks import LearnerConfig, SingleConfig, learner_config_from_json
 from clearhead.runs.measure import Measure
 from clearhead.runs.pace import Schedule
 from clearhead.runs.recipes import (
@@ -24,7 +26,8 @@ from clearhead.runs.recipes import (
     regularize,
 )
 from clearhead.runs.request import TrainingRequest
-from clearhead.runs.sizes import list_sizes, usual_size
+from clearhead.runs.sizes import fitting_context, list_sizes, usual_size
+from clearhead.runs.teachers import Teachers
 from clearhead.runtime.device import can_compile
 from clearhead.text.tokens import Tokens
 from clearhead.training.recipe import Recipe
@@ -33,12 +36,15 @@ DEFAULT_STEPS = 1000
 
 # Measured over budgets of 1 to 150 TFLOP on 1 MB of plays (docs/experiments.md): the loss is lowest at 5 to
 # 16 training tokens per parameter of the blocks, in 1,000 to 2,000 steps.
-TOKENS_PER_PARAMETER = 8
-MOST_PARAMETERS_PER_TOKEN = 10  # of the text; beyond this a model overfits
+TOKENS_PER_PARAMETER = 8.0
+MOST_PARAMETERS_PER_TOKEN = 11  # of the text; beyond this a model overfits
 # The same for a text of BPE tokens that is repeated more than MOST_EPOCHS times (docs/experiments.md); a text of
 # characters bears more.
 MOST_PARAMETERS_IF_REPEATED = 1.5
 LEAST_REPEATED_VOCABULARY = 512
+# The same for a student: its teachers show it more than the text does (docs/experiments.md).
+STUDENT_TOKENS_PER_PARAMETER, MOST_STUDENT_PARAMETERS_PER_TOKEN = 4.0, 26
+TEACHER_EPOCHS = 24  # are enough for a teacher of any size
 
 # Sizes of a text in bytes, and the BPE vocabulary for a shorter one. Measured on 0.1 to 30 MB (docs/experiments.md).
 VOCABULARIES = ((100_000, 512), (300_000, 1024), (600_000, 2048))
@@ -49,10 +55,12 @@ FEW_STEPS = 20  # fewer are worth a warning
 
 # Compiling takes about 15 seconds and halves the time of a step on CUDA. If only steps are
 # given, their time is not known in advance, but their amount of computation is.
-WORTH_COMPILING = 60.0  # seconds of training
+WORTH_COMPILING, WORTH_COMPILING_STUDENT = 60.0, 30.0  # seconds of training
 WORTH_COMPILING_STEPS = 1e16  # FLOPs
+COMPILED_SPEEDUP = 2
 
 MEASURING_SHARE = 0.15  # of the time
+MOST_SHARED = 256  # tokens of context that teachers and student share by default
 
 
 @dataclass(frozen=True)
@@ -134,16 +142,28 @@ def make_plan(
     n_vocab: int,
     device: torch.device,
     left: float | None,
+    teachers: Teachers | None = None,
+    is_teacher: bool = False,
 ) -> Plan:
     """Choose size, batch, precision and steps. `left` is the number of seconds that the run may still take."""
+    networks = () if teachers is None else teachers.networks
+    if teachers is not None:
+        request = _like_teachers(request, teachers, tokens)
     if left is None:
         return _plan_steps(request, tokens, n_vocab, device)
     start = time.perf_counter()
     candidates = list_sizes(request, tokens, n_vocab)
-    config, measure = candidates[0], Measure.take(request, candidates[0], tokens, device, left)
-    rest = [
-        each for each in candidates[1:] if _block_parameters(each) <= MOST_PARAMETERS_PER_TOKEN * len(tokens)
-    ]
+    per_parameter, most_per_token = TOKENS_PER_PARAMETER, MOST_PARAMETERS_PER_TOKEN
+    enough = TEACHER_EPOCHS * len(tokens) if is_teacher else math.inf
+    if teachers is not None:
+        per_parameter, most_per_token = STUDENT_TOKENS_PER_PARAMETER, MOST_STUDENT_PARAMETERS_PER_TOKEN
+        if _pays(request, candidates[0], device, left >= WORTH_COMPILING_STUDENT):
+            per_parameter /= COMPILED_SPEEDUP  # measured before compiling
+        if request.teachers or is_teacher:
+            least = min(_block_parameters(each.config) for each in teachers.networks)
+            candidates = [each for each in candidates if _block_parameters(each) >= least] or candidates[-1:]
+    config, measure = candidates[0], Measure.take(request, candidates[0], tokens, device, left, networks)
+    rest = [each for each in candidates[1:] if _block_parameters(each) <= most_per_token * len(tokens)]
     began = time.perf_counter()  # after the first measurement, which on a GPU includes setup
     while rest and time.perf_counter() - began < MEASURING_SHARE * left:
         # The cost per token grows at most in proportion to the parameters.
@@ -154,10 +174,10 @@ def make_plan(
         rest = [each for each in rest if not _overfits(at_most[each], each, tokens, left)]
         if not rest:
             break
-        sure = [each for each in rest if _is_enough(at_most[each], each, left)]
+        sure = [each for each in rest if _is_enough(at_most[each], each, left, per_parameter, enough)]
         larger = sure[-1] if sure else rest[0]
-        its_measure = Measure.take(request, larger, tokens, device, left)
-        if not _is_enough(its_measure.seconds_per_token, larger, left):
+        its_measure = Measure.take(request, larger, tokens, device, left, networks)
+        if not _is_enough(its_measure.seconds_per_token, larger, left, per_parameter, enough):
             break
         if _overfits(its_measure.seconds_per_token, larger, tokens, left):
             rest = rest[: rest.index(larger)]
@@ -168,13 +188,33 @@ def make_plan(
     return _plan_time(request, tokens, n_validation, left, config, measure, device)
 
 
-def _block_parameters(config: LearnerConfig) -> int:
-    return config.n_block * config.n_parameter_per_block
+def largest_size(request: TrainingRequest, tokens: Tokens, n_vocab: int) -> Config:
+    """The largest transformer that the text bears."""
+    sizes = list_sizes(request, tokens, n_vocab)
+    borne = [each for each in sizes if _block_parameters(each) <= MOST_PARAMETERS_PER_TOKEN * len(tokens)]
+    config = (borne or sizes[:1])[-1]
+    assert isinstance(config, Config)
+    return config
 
 
-def _is_enough(seconds_per_token: float, config: LearnerConfig, left: float) -> bool:
+def _like_teachers(request: TrainingRequest, teachers: Teachers, tokens: Tokens) -> TrainingRequest:
+    """The request, with a context that the teachers can read, and a batch like theirs if they are ours."""
+    most = teachers.n_context
+    if request.context is not None and request.context > most:
+        raise UserError(f"context = {request.context}: the teachers read {most} tokens; choose fewer")
+    context = request.context or min(most, MOST_SHARED, fitting_context(tokens))
+    return replace(request, context=context, batch=request.batch or teachers.batch)
+
+
+def _block_parameters(config: SingleConfig) -> int:
+    return 0 if isinstance(config, NGramConfig) else config.n_block * config.n_parameter_per_block
+
+
+def _is_enough(
+    seconds_per_token: float, config: LearnerConfig, left: float, tokens_per_parameter: float, enough: float
+) -> bool:
     """Whether a model of this size would see enough tokens in the remaining seconds to be worth it."""
-    return left / seconds_per_token >= TOKENS_PER_PARAMETER * _block_parameters(config)
+    return left / seconds_per_token >= min(tokens_per_parameter * _block_parameters(config), enough)
 
 
 def _overfits(seconds_per_token: float, config: LearnerConfig, tokens: Tokens, left: float) -> bool:
@@ -209,8 +249,12 @@ def _plan_time(
         left, seconds_per_step, measure.seconds_per_token_read, n_validation, config.n_context
     )
     recipe = choose_recipe(request, config, schedule.steps, measure.rows, measure.bfloat16, device)
-    recipe = replace(recipe, compiled=_pays(request, config, device, left >= WORTH_COMPILING))
-    config, recipe = regularize(request, config, recipe, tokens)
+    worth = WORTH_COMPILING_STUDENT if request.is_student else WORTH_COMPILING
+    recipe = replace(recipe, compiled=_pays(request, config, device, left >= worth))
+    # The speed was measured before compiling.
+    expected = COMPILED_SPEEDUP * recipe.steps if recipe.compiled else recipe.steps
+    config, regularized = regularize(request, config, replace(recipe, steps=expected), tokens)
+    recipe = replace(regularized, steps=recipe.steps)
     return Plan(config, recipe, seconds=left, threads=measure.threads, **schedule.to_plan())
 
 

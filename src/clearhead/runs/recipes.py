@@ -14,6 +14,7 @@ from clearhead.networks import LearnerConfig
 from clearhead.runs.request import TrainingRequest
 from clearhead.runtime.device import has_fast_bfloat16, memory_of
 from clearhead.text.tokens import Tokens
+from clearhead.training.distillation import TRUE_SHARE
 from clearhead.training.recipe import Recipe
 
 LEAST_BATCH, MOST_BATCH = 1024, 65536  # tokens
@@ -22,6 +23,8 @@ LEAST_BATCH, MOST_BATCH = 1024, 65536  # tokens
 # epochs (see docs/experiments.md); the values for 8 to 16 are interpolated.
 REGULARIZATION = ((8, 0.0, 0.1, 0.0), (16, 0.1, 0.1, 0.02), (40, 0.2, 0.4, 0.05))
 MAX_REGULARIZATION = (0.3, 0.4, 0.1)
+# For a student, whose teachers regularize it: measured with texts of characters (see docs/experiments.md).
+STUDENT, STUDENT_IF_REPEATED = (0.1, 0.2, 0.05), (0.1, 0.4, 0.1)
 MOST_EPOCHS = REGULARIZATION[-1][0]  # beyond this, no regularization helps for long, and the user is warned
 
 ADAMW_RATE = 0.006  # learning rate if AdamW trains the matrices too
@@ -101,6 +104,9 @@ def regularize(
     dropout, decay, noise = next(
         (rest for most, *rest in REGULARIZATION if epochs < most), MAX_REGULARIZATION
     )
+    if request.is_student:
+        dropout, decay, noise = STUDENT if epochs < MOST_EPOCHS else STUDENT_IF_REPEATED
+        recipe = replace(recipe, true_share=TRUE_SHARE)
     if request.recipe == "classic":
         dropout, decay, noise = (
             CLASSIC_DROPOUT if dropout >= CLASSIC_DROPOUT else 0.0,

@@ -24,6 +24,7 @@ ALIASES = {
 }
 MOST_MINUTES = 60 * 24 * 365
 MOST_RANK = 1024
+MOST_TEACHERS = 64
 COUNTS = ("steps", "blocks", "heads", "kv_heads", "width", "context", "vocab", "batch")
 LARGEST = {"blocks": MOST_BLOCKS, "heads": MOST, "kv_heads": MOST, "width": MOST, "context": MOST}
 # Settings that are fixed by the model to fine-tune.
@@ -33,7 +34,7 @@ OF_TRANSFORMERS = ("heads", "kv_heads", "bidirectional", "sharded", "preset")
 # Settings that apply only to networks trained by gradient descent.
 OF_LEARNERS = (
     *("minutes", "steps", "blocks", "width", "context", "batch", "accumulation", "dropout"),
-    *("recipe", "optimizer", "learning_rate", "compiled", "deterministic"),
+    *("recipe", "optimizer", "learning_rate", "compiled", "deterministic", "teachers", "from_teachers"),
 )
 
 
@@ -44,6 +45,8 @@ class TrainingSettings(TypedDict, total=False):
     steps: int | None
     start: str | None
     lora: int | None
+    teachers: int | None
+    from_teachers: str | Path | Sequence[str | Path] | None
     kind: str
     order: int | None
     preset: str
@@ -78,6 +81,9 @@ class TrainingRequest:
     start: str | None = None  # the model to fine-tune: a folder, a GGUF file, or a name
     start_sha256: str = ""  # hash of its weights; computed by default
     lora: int | None = None  # rank of the low-rank adapters to train instead of all weights
+    teachers: int | None = None  # models to train first and learn from; default: none, or as the plan chooses
+    from_teachers: str | Path | Sequence[str | Path] | None = None  # models whose predictions to learn
+    teachers_sha256: Sequence[str] | None = None  # hashes of their weights; computed by default
     kind: str = "transformer"
     order: int | None = None  # order of an n-gram model
     preset: str = "modern"
@@ -119,7 +125,7 @@ class TrainingRequest:
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
                 raise UserError(f"{name} = {value!r}: expected a number")
-        for name in (*COUNTS, "accumulation", "lora", "seed"):
+        for name in (*COUNTS, "accumulation", "lora", "teachers", "seed"):
             value = getattr(self, name)
             if value is not None and type(value) is not int:
                 raise UserError(f"{name} = {value!r}: expected an integer")
@@ -152,6 +158,7 @@ class TrainingRequest:
         if self.compiled and not can_compile(device):
             raise UserError(f"`compiled` requires CUDA with Triton and a C compiler (device: {device})")
         self._check_start()
+        self._check_teachers()
         if self.sharded and self.recipe == "fast" and self.optimizer != "adamw":
             raise UserError(
                 "sharded training cannot use muon, which needs whole matrices: set `optimizer` to adamw or "
@@ -193,6 +200,33 @@ class TrainingRequest:
         object.__setattr__(self, "start", str(self.start))
         if not self.start_sha256:
             object.__setattr__(self, "start_sha256", hash_weights(self.start))
+
+    @property
+    def is_student(self) -> bool:
+        """Whether the model learns what others predict."""
+        return bool(self.teachers or self.from_teachers)
+
+    @property
+    def teacher_names(self) -> list[str]:
+        """The models that `from_teachers` names."""
+        given = self.from_teachers
+        return [str(each) for each in ([given] if isinstance(given, str | Path) else given or [])]
+
+    def _check_teachers(self) -> None:
+        if self.teachers is not None and not 0 <= self.teachers <= MOST_TEACHERS:
+            raise UserError(f"teachers = {self.teachers}: expected 0 to {MOST_TEACHERS}")
+        if self.teachers and (given := self._given(("start", "from_teachers", "bidirectional", "sharded"))):
+            raise UserError(f"`{given[0]}` cannot be combined with `teachers`: omit one of them")
+        if self.from_teachers is None:
+            return
+        teachers = self.teacher_names
+        if not teachers:
+            raise UserError("`from_teachers` names no models: give at least one, or omit it")
+        if given := self._given(("start", "tokenizer", "vocab", "bidirectional", "sharded")):
+            raise UserError(f"`{given[0]}` cannot be combined with `from_teachers`: omit one of them")
+        object.__setattr__(self, "from_teachers", teachers)
+        if self.teachers_sha256 is None:
+            object.__setattr__(self, "teachers_sha256", [hash_weights(each) for each in teachers])
 
 
 def with_time(request: TrainingRequest, minutes: float = 3) -> TrainingRequest:

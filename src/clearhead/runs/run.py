@@ -30,6 +30,7 @@ from clearhead.runs.preparation import (
 from clearhead.runs.progress import ExponentialAverage, Progress
 from clearhead.runs.request import TrainingRequest
 from clearhead.runs.start import open_start, plan_start, prepare
+from clearhead.runs.teachers import open_teachers
 from clearhead.runs.threads import ThreadTrial, describe_load, thread_counts, using_threads
 from clearhead.runtime.device import free_memory, make_deterministic, pick_device
 from clearhead.runtime.process_group import ProcessGroup, full_tensor, local_shard
@@ -50,6 +51,9 @@ LEAST_RISE = 0.02  # increase in the validation loss, in nats, worth a warning
 MOST_SKIPPED = 3  # consecutive non-finite steps before the run returns to an earlier state
 MOST_RETREATS = 3
 VALIDATED_AT_ONCE = 1024  # tokens; more if a training batch has more
+# With less time than this in seconds, a teacher is validated at its end only, and a student a few times: each
+# validation also saves the best model and a checkpoint.
+VALIDATED_IF_LONGER, STUDENT_VALIDATIONS = 60.0, 3
 SPARED = 4  # a copy of all training tensors stays on the device if this many times its size is free
 
 
@@ -68,24 +72,30 @@ class Run:
         text: PreparedText | None = None,
         held_out: HeldOut | None = None,
         extended_at: int | None = None,
+        teachers: Sequence[str] | None = None,
+        is_teacher: bool = False,
     ) -> None:
         """`plan` and `tokenizer` are those of the run to resume; `text` is an already prepared text.
 
         `began` is when the clock (time.perf_counter) started; default: now. `held_out` is what the run held out of a
-        text that has changed since. To extend a finished run, `extended_at` is the number of its steps.
+        text that has changed since. To extend a finished run, `extended_at` is the number of its steps. `teachers` are
+        the models to learn from; default: those that the request names. The clock of a teacher, trained as part of
+        another run, starts with its first step.
         """
         self.start = time.perf_counter() if began is None else began
-        self.request = request
+        self.request, self.is_teacher = request, is_teacher
         self.group = group or ProcessGroup()
         self.device = pick_device(request.device)
         if request.deterministic:
             make_deterministic(self.device)
         start = open_start(request)
-        if start is not None:
-            tokenizer = start.tokenizer
+        taught = open_teachers(request.teacher_names if teachers is None else teachers, self.device)
+        networks = () if taught is None else taught.networks
+        if origin := start or taught:
+            tokenizer = origin.tokenizer
         again = extended_at is not None and held_out is not None  # choose the share of the text again
         share = None if plan is None or again else plan.share
-        earlier = None if start is None else start.training
+        earlier = None if origin is None else origin.training
         given = (texts, request, cache or home() / "tokens", tokenizer, share, earlier, held_out)
         text = text or prepare_on_all_ranks(self.group, *given)
         self.text_sha256, self.tokenizer = text.sha256, text.tokenizer
@@ -93,18 +103,23 @@ class Run:
         self.before, self.held_out, self.whole_validation = text.before, held_out, text.validation
         self.earlier: list[dict[str, Any]] = []  # what was trained before the run was extended
         self.prepared = self.seconds
-        left = None if request.minutes is None else 60 * request.minutes - self.prepared
+        spent = 0.0 if is_teacher else self.prepared
+        left = None if request.minutes is None else 60 * request.minutes - spent
         torch.manual_seed(request.seed)
         if plan is not None and extended_at is not None:
             network = None if start is None else start.network
-            numbers = (extended_at, self.tokens, n_validation, self.device, left, network)
+            numbers = (extended_at, self.tokens, n_validation, self.device, left, network, networks)
             make, plan = partial(extend_plan, request, plan, *numbers), None
         elif plan is None and start is not None:
             make = partial(plan_start, request, start.network, self.tokens, n_validation, self.device, left)
         else:
-            make = partial(make_plan, request, self.tokens, n_validation, n_vocab, self.device, left)
+            known = (self.tokens, n_validation, n_vocab, self.device, left)
+            make = partial(make_plan, request, *known, taught, is_teacher)
         plan = self.group.run_on_main(lambda: plan or _shared(make(), request, self.group))
-        self.plan: Plan = replace(plan, share=text.share)
+        validations = plan.validations
+        if plan.seconds is not None and plan.seconds < VALIDATED_IF_LONGER and (is_teacher or taught):
+            validations = 1 if is_teacher else min(validations, STUDENT_VALIDATIONS)
+        self.plan: Plan = replace(plan, share=text.share, validations=validations)
         validated = text.validation.part(0, plan.validated)
         # A small sample of conversations may contain no reply.
         self.validation = validated if holds_targets(validated) else text.validation
@@ -125,7 +140,7 @@ class Run:
         else:
             network = prepare(start.network, self.plan.config, request.lora).to(self.device)
         self.model = LanguageModel(network, self.tokenizer)
-        self.trainer = Trainer(network, batches, self.plan.recipe, self.group, request.sharded)
+        self.trainer = Trainer(network, batches, self.plan.recipe, self.group, request.sharded, networks)
         self.pace = Pace(self.plan.steps_per_validation)
         self.threads = self._thread_trial()
         self.losses: list[float] = []  # validation losses, newest last
@@ -174,6 +189,8 @@ class Run:
     def _train(self) -> Iterator[Progress]:
         loss, pace = self.smoothed, ExponentialAverage()
         self.trainer.set_up()
+        if self.is_teacher and self.trainer.step == 0:
+            self.start = time.perf_counter()
         while self.trainer.step < self.trainer.recipe.steps:
             began, validated = self.seconds, self.validating
             self.model.network.train()
@@ -349,7 +366,9 @@ class Run:
         request = self.request
         if request.start is None:
             preset = {"preset": request.preset} if request.kind == "transformer" else {}
-            return {"kind": request.kind, **preset}
+            names = ("teachers", "from_teachers", "teachers_sha256")
+            given = {name: getattr(request, name) for name in names if getattr(request, name)}
+            return {"kind": request.kind, **preset, **given}
         return {"start": request.start, "start_sha256": request.start_sha256, "lora": request.lora}
 
     def _last_loss(self) -> float | None:

@@ -52,6 +52,8 @@ def lesson_of_run(
         raise UserError(
             f"the run in {folder} was sharded across processes: a step of it cannot be repeated here"
         )
+    if settings["request"].get("teachers") or settings["request"].get("from_teachers"):
+        raise UserError(f"the run in {folder} learned from teachers: lessons are of the true targets alone")
     has_snapshots = settings["request"]["lora"] is None  # with adapters, snapshots are of the merged weights
     start = _find_start(folder, step, max(records), plan.recipe.first_step, repeat, has_snapshots)
     run = _rebuild(own, settings, plan, sources, device)

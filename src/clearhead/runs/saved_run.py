@@ -19,6 +19,7 @@ from clearhead.runs.reports import Reports
 from clearhead.runs.request import TrainingRequest, with_time
 from clearhead.runs.run import Run
 from clearhead.runs.run_folder import RunFolder, is_run, request_to_json
+from clearhead.runs.teaching import TeachingPlan, teachers_of
 from clearhead.runtime.process_group import ProcessGroup
 from clearhead.text.corpus import Document, measure
 
@@ -63,13 +64,15 @@ class SavedRun:
         began: float | None = None,
         extend: bool = False,
         extend_again: bool = False,
+        plan: Plan | None = None,
+        is_teacher: bool = False,
         **keeping: Any,
     ) -> SavedRun | None:
         """Start or resume a run; return None if it is already finished.
 
         With `extend`, a finished run is extended by the requested minutes or steps, if there are any; a repeated
         command extends it only with `extend_again`. `began` is the start of the clock, as in `Run`; a resumed run
-        keeps its own.
+        keeps its own. A new run may be given its plan. A teacher is trained as part of another run, see `Run`.
         """
         _check_keeping(**keeping)
         group = group or ProcessGroup()
@@ -79,9 +82,19 @@ class SavedRun:
             settings = group.run_on_main(lambda: _begun(folder, resume))
             if settings is None:
                 folder.resume = resume
-                run = Run(texts, with_time(request), cache, group=group, began=began)
+                request = with_time(request)
+                teachers = teachers_of(path, request)
+                given: dict[str, Any] = {
+                    "group": group,
+                    "began": began,
+                    "teachers": teachers,
+                    "is_teacher": is_teacher,
+                }
+                run = Run(texts, request, cache, plan, **given)
                 group.run_on_main(lambda: folder.begin(run, command))
                 return cls(folder, run, command, **keeping)
+            if request.teachers is None:
+                request = replace(request, teachers=settings["request"].get("teachers"))
             request, changed = (
                 _complete(path, settings, request),
                 measure(texts)[0] != settings["text_sha256"],
@@ -98,16 +111,24 @@ class SavedRun:
                 )
                 group.run_on_main(lambda: folder.describe(run, command, finished=False))
                 return cls(folder, run, command, **keeping)
-            _check_same(path, settings["request"], request_to_json(request))
+            check_same(path, settings["request"], request_to_json(request))
             if changed:
-                raise UserError(
-                    f"the text differs from the one that the run in {path} was started with: resume with that text, or "
-                    "start a run in another folder with `out`"
-                )
+                raise UserError(changed_text(path))
             plan = Plan.from_json(settings["plan"])
             tokenizer = group.run_on_main(folder.tokenizer)
             held_out = folder.find_held_out(tokenizer, group) if settings.get("text_changed") else None
-            run = Run(texts, request, cache, plan=plan, tokenizer=tokenizer, group=group, held_out=held_out)
+            run = Run(
+                texts,
+                request,
+                cache,
+                plan=plan,
+                tokenizer=tokenizer,
+                group=group,
+                began=_began(path, request),
+                held_out=held_out,
+                teachers=teachers_of(path, request),
+                is_teacher=is_teacher,
+            )
             run.earlier = settings.get("earlier", [])
             group.run_on_main(lambda: folder.save_text(run))
             folder.restore(run)
@@ -178,9 +199,10 @@ class SavedRun:
     def finish(self) -> None:
         """Mark the run as finished after its model is saved, and delete what was needed only for resuming.
 
-        The last state is kept so that the run can be extended from it.
+        The last state is kept so that the run can be extended from it, except that of a teacher.
         """
-        self._try(LAST_STATE, lambda: self.folder.save_checkpoint(self.run, True))
+        if not self.run.is_teacher:
+            self._try(LAST_STATE, lambda: self.folder.save_checkpoint(self.run, True))
         if not self.run.group.is_main:
             return
         if self.run.is_best:
@@ -235,7 +257,16 @@ def extend_run(
             f"the text differs from the one that the run in {folder.path} was trained on, and the run does "
             "not record what it held out: extend it with that text"
         )
-    run = Run(texts, request, plan=plan, tokenizer=tokenizer, held_out=held_out, extended_at=done, **options)
+    run = Run(
+        texts,
+        request,
+        plan=plan,
+        tokenizer=tokenizer,
+        held_out=held_out,
+        extended_at=done,
+        teachers=teachers_of(folder.path, request),
+        **options,
+    )
     folder.restore(run)
     before = settings.get("earlier", [])
     steps = done - sum(each["steps"] for each in before)
@@ -256,6 +287,12 @@ def extend_run(
     return run
 
 
+def _began(folder: Path, request: TrainingRequest) -> float | None:
+    """When a student that has no checkpoint yet began: its teachers' time counts too."""
+    teaching = TeachingPlan.read(folder) if request.teachers else None
+    return None if teaching is None else time.perf_counter() - (teaching.seconds or 0.0)
+
+
 def _check_keeping(checkpoint_every: Any = None, snapshots: Any = 0, **_: Any) -> None:
     for name, value, least in (("checkpoint_every", checkpoint_every, 1), ("snapshots", snapshots, 0)):
         if value is not None and (type(value) is not int or value < least):
@@ -268,7 +305,7 @@ def _begun(folder: RunFolder, resume: bool) -> dict[str, Any] | None:
     if settings is None:
         return None
     if not resume:
-        raise UserError(_occupied(folder.path, settings, folder.newest_step()))
+        raise UserError(occupied(folder.path, settings, folder.newest_step()))
     if settings.get("finished"):
         folder.drop_checkpoints()  # in case deleting them was interrupted
     folder.resume = bool(settings.get("resume"))
@@ -284,7 +321,7 @@ def _complete(path: Path, settings: dict[str, Any], request: TrainingRequest) ->
     if request.minutes is None and request.steps is None and not settings.get("finished"):
         request = replace(request, minutes=saved["minutes"], steps=saved["steps"])
     now = request_to_json(request)
-    _check_same(path, saved, {name: now[name] for name in now if name not in ("minutes", "steps")})
+    check_same(path, saved, {name: now[name] for name in now if name not in ("minutes", "steps")})
     return request
 
 
@@ -300,7 +337,7 @@ def _is_new(folder: RunFolder, settings: dict[str, Any], request: TrainingReques
     return not (repeated and settings["request"] == request_to_json(request))
 
 
-def _occupied(path: Path, settings: dict[str, Any], step: int | None) -> str:
+def occupied(path: Path, settings: dict[str, Any], step: int | None) -> str:
     if settings.get("finished"):
         return (
             f"{path} already contains a finished run: extend it with `resume` and `minutes` or `steps`, or choose "
@@ -310,7 +347,14 @@ def _occupied(path: Path, settings: dict[str, Any], step: int | None) -> str:
     return f"{path} contains an unfinished run{where}: continue it with `resume`, or choose another folder with `out`"
 
 
-def _check_same(path: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
+def changed_text(path: Path) -> str:
+    return (
+        f"the text differs from the one that the run in {path} was started with: resume with that text, or "
+        "start a run in another folder with `out`"
+    )
+
+
+def check_same(path: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
     before = {"kind": "transformer", **before}  # which older runs did not record
     changed = [name for name in now if before.get(name) != now[name]]
     if changed:

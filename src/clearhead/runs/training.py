@@ -8,14 +8,16 @@ from __future__ import annotations
 import inspect
 import sys
 import tempfile
+import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar, Unpack
 
 from clearhead.errors import OwnError, UserError
+from clearhead.files import read_json
 from clearhead.formats.folder import check_free, check_space
 from clearhead.formats.opening import name_of
 from clearhead.language_model import LanguageModel, load
@@ -24,18 +26,23 @@ from clearhead.runs.counting import CountedText, count_text
 from clearhead.runs.listing import CALL
 from clearhead.runs.loss_curve import draw_losses
 from clearhead.runs.observer import Observer
+from clearhead.runs.plan import Plan
 from clearhead.runs.progress import Progress
 from clearhead.runs.progress_line import ProgressLine, find_display
 from clearhead.runs.reports import Reports
 from clearhead.runs.request import TrainingRequest, TrainingSettings, with_time
 from clearhead.runs.run import Run
-from clearhead.runs.run_folder import BEST, is_run, make_record
+from clearhead.runs.run_folder import BEST, RUN, is_run, make_record
 from clearhead.runs.saved_run import SavedRun
+from clearhead.runs.teaching import TeachingPlan, has_teachers, teacher_folder
+from clearhead.runs.teaching_start import open_teaching, request_teaching, teaching_of
 from clearhead.runtime.device import pick_device
 from clearhead.runtime.process_group import ProcessGroup
+from clearhead.summary_table import plural
 from clearhead.text.corpus import Document, documents, readable
 from clearhead.training.lora import merge
 
+LATEST = 0.6  # of the time, after which no further teacher is started
 PACKAGE = str(Path(__file__).parents[1])
 Callback = Callable[[dict[str, Any]], object]  # receives the record of each step
 FunctionT = TypeVar("FunctionT", bound=Callable[..., object])
@@ -51,6 +58,7 @@ class Outcome:
     finished: bool  # false if stopped early
     error: UserError | None  # why the model was not saved in the run folder, but in a temporary one
     summary: list[str]  # warnings about the run as a whole
+    phase: str | None = None  # which teacher was stopped, if one was
 
 
 @dataclass(frozen=True)
@@ -80,25 +88,113 @@ def train_network(
     """
     group = group or ProcessGroup()
     reports = reports or Reports()
+    options["began"] = options.get("began") or time.perf_counter()
     if folder is None:
-        if resume or reports.reporters or any(options.values()):
+        if resume or reports.reporters or any(value for name, value in options.items() if name != "began"):
             raise UserError(
                 "checkpoints, snapshots and reports are saved with the run: give its folder with out=…"
             )
-        run = Run(_read(texts, observer), with_time(request), group=group)
-        observer.started(run, reports)
-        return _train_and_save(run, None, observer)
-    if not is_run(folder) and group.is_main:
+        return _train_unsaved(_read(texts, observer), with_time(request), observer, group, options["began"])
+    is_new = not is_run(folder)
+    if is_new and group.is_main and not has_teachers(folder):
         check_free(folder)
     read = _read(texts, observer)
-    saved_run = SavedRun.open(folder, read, request, resume, group=group, **options)
+    student = request
+    if is_new:
+        request = with_time(request)
+        cache = options.get("cache")
+        teaching = group.run_on_main(lambda: open_teaching(folder, read, request, resume, cache))
+        if teaching is not None:
+            taught = _teach(folder, teaching, read, request, observer, group, options)
+            if isinstance(taught, Outcome):
+                return taught
+            student = replace(request, teachers=taught.count)
+    saved_run = SavedRun.open(folder, read, student, resume, group=group, **options)
     if saved_run is None:
         return None
     with saved_run:
-        check_space(folder, saved_run.run.plan.config)
-        saved_run.report_to(reports)
-        observer.started(saved_run.run, saved_run.reports)
-        return _train_and_save(saved_run.run, saved_run, observer)
+        teaching = teaching_of(saved_run.run) if is_new else None
+        if teaching is None:
+            check_space(folder, saved_run.run.plan.config)
+            saved_run.report_to(reports)
+            observer.started(saved_run.run, saved_run.reports)
+            return _train_and_save(saved_run.run, saved_run, observer)
+    # The single run, which has taken no step, is gone.
+    group.run_on_main(lambda: teaching.save(folder))
+    given = {"resume": True, "group": group, "reports": reports, **options}
+    return train_network(folder, lambda: read, request, observer, **given)
+
+
+def _train_unsaved(
+    texts: list[Document], request: TrainingRequest, observer: Observer, group: ProcessGroup, began: float
+) -> Outcome:
+    """Train a run that is not saved; its teachers are, for as long as they are needed."""
+    teaching = group.run_on_main(lambda: request_teaching(texts, request))
+    if teaching is None:
+        run = Run(texts, request, group=group, began=began)
+        teaching = teaching_of(run)
+    if teaching is not None:
+        with tempfile.TemporaryDirectory(prefix="clearhead-") as temporary:
+            place = Path(group.broadcast(temporary))
+            taught = _teach(place, teaching, texts, request, observer, group, {"began": began})
+            if isinstance(taught, Outcome):
+                return replace(taught, folder=None)
+            request = replace(request, teachers=taught.count)
+            names = [str(teacher_folder(place, number)) for number in taught.taught_by]
+            run = Run(texts, request, group=group, began=began, teachers=names)
+            group.barrier()  # before the folder is deleted
+    observer.started(run, Reports())
+    return _train_and_save(run, None, observer)
+
+
+def _teach(
+    folder: Path,
+    teaching: TeachingPlan,
+    texts: list[Document],
+    request: TrainingRequest,
+    observer: Observer,
+    group: ProcessGroup,
+    options: dict[str, Any],
+) -> TeachingPlan | Outcome:
+    """Train the teachers that are not finished yet; return the outcome of one if it was stopped.
+
+    In a timed run, their time counts toward the total, also that of earlier processes. If they take too long, the
+    returned plan has fewer of them.
+    """
+    kept = {name: options[name] for name in ("cache", "command", "checkpoint_every") if name in options}
+    options["began"] -= teaching.seconds or 0.0
+    plan: Plan | None = None
+    for number in range(1, teaching.count + 1):
+        taught_by = teaching.teachers[number - 1].taught_by
+        own, place = teaching.request_of(number, request), teacher_folder(folder, number)
+        if taught_by:
+            own = replace(own, tokenizer=None, vocab=None)
+            own = replace(own, from_teachers=[str(teacher_folder(folder, each)) for each in taught_by])
+        phase = f"teacher {number} of {teaching.count}"
+        observer.entered(phase)
+        like = (
+            None if plan is None or taught_by else replace(plan, recipe=replace(plan.recipe, seed=own.seed))
+        )
+        outcome = train_network(
+            place, lambda: texts, own, observer, resume=True, group=group, plan=like, is_teacher=True, **kept
+        )
+        if outcome is not None and not outcome.finished:
+            return replace(outcome, phase=phase)
+        if outcome is not None and outcome.error is not None:
+            raise outcome.error
+        if number == 1:
+            plan = Plan.from_json(read_json(place / RUN)["plan"])
+        if own.minutes is not None and request.minutes is not None:
+            seconds = group.broadcast(time.perf_counter() - options["began"])
+            teaching = replace(teaching, seconds=seconds)
+            if seconds > LATEST * 60 * request.minutes:
+                teaching = teaching.up_to(number)
+            if group.is_main:
+                teaching.save(folder)
+        if number == teaching.count:
+            break
+    observer.entered(f"student of {plural(len(teaching.taught_by), 'teacher')}")
+    return teaching
 
 
 def _read(texts: Callable[[], list[Document]], observer: Observer) -> list[Document]:

@@ -6,7 +6,7 @@ A step of a small model is hundreds of short kernels. When they are launched one
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
@@ -62,8 +62,8 @@ def _no_garbage_collection() -> Iterator[None]:
 
 
 @contextmanager
-def compiled(blocks: nn.ModuleList) -> Iterator[None]:
-    """Run the blocks compiled by Inductor; they are alike and share one compilation."""
+def compiled(blocks: Sequence[nn.Module]) -> Iterator[None]:
+    """Run the blocks compiled by Inductor; those that are alike share one compilation."""
     for block in blocks:
         block.compile(dynamic=False)
     try:

@@ -3,15 +3,34 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from clearhead.errors import UserError
-from clearhead.formats.opening import SNAPSHOT, find_snapshot
+from clearhead.formats.opening import SNAPSHOT, find_snapshot, name_of
 from clearhead.runs.following import Follower
-from clearhead.runs.listing import ListedRun, describe_run, find_runs
+from clearhead.runs.listing import ListedRun, describe_run, resume_command
 from clearhead.runs.run_folder import is_run
+from clearhead.runs.teacher_folders import find_runs, teacher_in
 from clearhead.server.model_registry import ModelRegistry, unique_name
+
+
+@dataclass(frozen=True)
+class PendingRun:
+    """A run that has not started: its teachers are trained first."""
+
+    folder: Path
+    teachers: list[ListedRun]  # those that have started
+
+    @property
+    def running(self) -> bool:
+        return any(each.running for each in self.teachers)
+
+    @property
+    def command(self) -> list[str] | None:
+        """The command that resumes it, which its teachers hold; None if it was started from Python."""
+        return resume_command(self.teachers[0].command, self.folder)
 
 
 class RunRegistry:
@@ -47,7 +66,7 @@ class RunRegistry:
         self.runs = {name: by_path[path] for path, name in names.items() if path in by_path}
         for path, folder in by_path.items():
             if path not in names:
-                self.runs[unique_name(folder, self.runs)] = folder
+                self.runs[unique_name(_suggest_name(folder), self.runs)] = folder
 
     def find(self, name: str) -> Path | None:
         """Return the folder of a run, scanning again if the name is unknown."""
@@ -69,6 +88,23 @@ class RunRegistry:
         except UserError:
             return None
 
+    def pending(self, runs: Mapping[str, ListedRun] | None = None) -> dict[str, PendingRun]:
+        """Return the runs that have not started because their teachers come first, given all runs or after a scan."""
+        runs = self.scan() if runs is None else runs
+        found: dict[Path, list[ListedRun]] = {}
+        for run in runs.values():
+            if run.student is not None and not is_run(run.student):
+                found.setdefault(run.student, []).append(run)
+        named = {name_of(folder): PendingRun(folder, teachers) for folder, teachers in found.items()}
+        return {name: run for name, run in named.items() if name not in runs}
+
+    def student_of(self, run: ListedRun) -> str | None:
+        """Return the name of the run that a teacher teaches, which may not have started."""
+        if run.student is None:
+            return None
+        path = run.student.resolve()
+        return next((name for name, folder in self.runs.items() if folder.resolve() == path), name_of(path))
+
     def follow(self, folder: Path) -> Follower:
         """Return the run's follower, with its metrics up to date."""
         with self._lock:
@@ -87,6 +123,12 @@ class RunRegistry:
             ),
             None,
         )
+
+
+def _suggest_name(folder: Path) -> Path:
+    """Return the folder, or for a teacher, a name such as `my-teacher-2`."""
+    teacher = teacher_in(folder)
+    return folder if teacher is None else Path(f"{name_of(teacher.student)}-teacher-{teacher.number}")
 
 
 def _modified(folder: Path) -> float:

@@ -14,7 +14,7 @@ from clearhead.runs.listing import ListedRun, describe_run, is_extendable, resum
 from clearhead.server.disconnect import in_thread
 from clearhead.server.errors import APIError
 from clearhead.server.responses import RUN_ERRORS
-from clearhead.server.run_registry import RunRegistry
+from clearhead.server.run_registry import PendingRun, RunRegistry
 from clearhead.server.training_process import TrainingManager
 
 MAX_STEPS = 2000  # in one response; longer runs are thinned out evenly
@@ -46,12 +46,32 @@ def make_router(runs: RunRegistry, manager: TrainingManager) -> APIRouter:
             snapshots=run.snapshots,
             model=runs.model_of(run.folder),
             own=current is not None,
-            resumable=state == "stopped" and resume_command(run.command, run.folder) is not None,
+            resumable=state == "stopped"
+            and run.teacher is None
+            and resume_command(run.command, run.folder) is not None,
             extendable=state == "finished" and manager.folder is not None and is_extendable(run),
+            teachers=run.teachers,
+            teacher=run.teacher,
+            student=runs.student_of(run),
+        )
+
+    def pending_details(name: str, run: PendingRun) -> api.RunDetails:
+        current = manager.current if manager.current is not None and manager.current.name == name else None
+        state: api.RunState = "starting" if run.running or current is not None else "stopped"
+        return api.RunDetails(
+            name=name,
+            state="stopping" if current is not None and current.stopping else state,
+            error=manager.errors.get(name),
+            texts=run.teachers[0].texts,
+            own=current is not None,
+            resumable=state == "stopped" and run.command is not None,
+            teachers=run.teachers[0].teachers,
         )
 
     def list_all() -> api.RunList:
-        listed = {name: details(name, run) for name, run in runs.scan().items()}
+        scanned = runs.scan()
+        pending = {name: pending_details(name, run) for name, run in runs.pending(scanned).items()}
+        listed = pending | {name: details(name, run) for name, run in scanned.items()}
         current = manager.current
         if current is not None and current.name not in listed:
             starting = api.RunDetails(
@@ -78,7 +98,7 @@ def make_router(runs: RunRegistry, manager: TrainingManager) -> APIRouter:
     async def list_runs() -> api.RunList:
         """List the runs in the searched folders and their progress."""
         listed = await in_thread(lambda _: list_all())
-        if any(run.state == "finished" and run.model is None for run in listed.runs):
+        if any(run.state == "finished" and run.model is None and run.teacher is None for run in listed.runs):
             await manager.loader.scan()  # the run has just saved its model
             listed = await in_thread(lambda _: list_all())
         return listed
@@ -88,6 +108,9 @@ def make_router(runs: RunRegistry, manager: TrainingManager) -> APIRouter:
         """Return the steps of a run: loss, validation loss, learning rate, tokens and samples."""
         folder = await in_thread(lambda _: runs.find(name))
         if folder is None:
+            pending = (await in_thread(lambda _: runs.pending())).get(name)
+            if pending is not None:
+                return api.RunMetrics(run=pending_details(name, pending), steps=[], tokens_per_second=None)
             raise APIError(404, "run_not_found", f"the run {name!r} does not exist", "name", name=name)
         return await in_thread(lambda _: read_metrics(name, folder, after))
 

@@ -22,7 +22,7 @@ from clearhead.runs.run_folder import is_run
 from clearhead.server.disconnect import in_thread
 from clearhead.server.errors import APIError, truncate_values
 from clearhead.server.model_loader import ModelLoader, strip_folders
-from clearhead.server.run_registry import RunRegistry
+from clearhead.server.run_registry import PendingRun, RunRegistry
 from clearhead.text.stories import stories
 
 LOG_FILE = "train.log"
@@ -91,28 +91,40 @@ class TrainingManager:
     async def resume(self, name: str, minutes: float | None = None) -> None:
         """Resume a stopped run, or extend a finished one by `minutes`, with the command that started it."""
         self._check_available()
-        folder = self._find(name)
+        pending = (await in_thread(lambda _: self.runs.pending())).get(name)
+        if pending is None:
+            folder = self._find(name)
+            command = self._resume_command(name, folder, minutes)
+        else:
+            folder = pending.folder
+            command = _resume_pending(name, pending, minutes)
+        self._starting = True
+        try:
+            await self._launch(name, folder, command, extend=minutes is not None)
+        finally:
+            self._starting = False
+
+    def _resume_command(self, name: str, folder: Path, minutes: float | None) -> list[str]:
+        """Return the command that resumes or extends a run; raise APIError if that is not possible."""
         run = describe_run(folder)
+        if run.teacher is not None:
+            student = self.runs.student_of(run) or ""
+            message = f"the run {name!r} is a teacher of {student!r}: resume or extend that run"
+            raise APIError(409, "run_is_a_teacher", message, "name", name=name, student=student)
         if run.finished and minutes is None:
             message = f"the run {name!r} is finished: to extend it, give a number of minutes"
             raise APIError(409, "run_is_finished", message, "minutes", name=name)
         if is_held(folder):
             raise APIError(409, "already_training", f"the run {name!r} is already training", "name")
         if not run.finished and minutes is not None:
-            message = f"the run {name!r} is not finished: resume it without minutes, and extend it afterwards"
-            raise APIError(409, "run_is_not_finished", message, "minutes", name=name)
+            raise _not_finished(name)
         command = resume_command(run.command, folder, minutes)
         if command is None:
-            message = f"the run {name!r} was started from Python: resume it there"
-            raise APIError(409, "started_elsewhere", message, "name", name=name)
+            raise _from_python(name)
         if run.finished and not is_extendable(run):
             message = f"the run {name!r} has no checkpoint to extend it from: start a new run"
             raise APIError(409, "run_is_not_extendable", message, "name", name=name)
-        self._starting = True
-        try:
-            await self._launch(name, folder, command, extend=minutes is not None)
-        finally:
-            self._starting = False
+        return command
 
     def stop(self, name: str) -> None:
         """Stop a run of this server. Does nothing if the run is not training."""
@@ -172,6 +184,27 @@ class TrainingManager:
                 shutil.rmtree(training.folder, ignore_errors=True)  # training never started
             self.current = None
         await self.loader.unload(training.folder)
+
+
+def _resume_pending(name: str, run: PendingRun, minutes: float | None) -> list[str]:
+    """Return the command that resumes a run whose teachers are not all trained; raise APIError if there is none."""
+    if run.running:
+        raise APIError(409, "already_training", f"the run {name!r} is already training", "name")
+    if minutes is not None:
+        raise _not_finished(name)
+    if run.command is None:
+        raise _from_python(name)
+    return run.command
+
+
+def _not_finished(name: str) -> APIError:
+    message = f"the run {name!r} is not finished: resume it without minutes, and extend it afterwards"
+    return APIError(409, "run_is_not_finished", message, "minutes", name=name)
+
+
+def _from_python(name: str) -> APIError:
+    message = f"the run {name!r} was started from Python: resume it there"
+    return APIError(409, "started_elsewhere", message, "name", name=name)
 
 
 def _create_folder(folder: Path, body: api.RunRequest) -> Path:

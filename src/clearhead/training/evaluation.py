@@ -10,7 +10,7 @@ from pathlib import Path
 
 from clearhead.classics.ngram_config import NGramConfig
 from clearhead.errors import UserError
-from clearhead.networks import Network
+from clearhead.networks import EnsembleConfig, Network
 from clearhead.text.batches import Batch, Blanks
 from clearhead.text.conversations import are_conversations, tokenize_conversations
 from clearhead.text.corpus import Document, measure
@@ -70,7 +70,8 @@ def evaluate_texts(
             counted = len(targets)
         start_id = tokenizer.start_ids[-1] if tokenizer.start_ids and not replies else None
         before = tokenizer.end_id if start_id is None else start_id
-        rows = min(batch_size, config.n_row) if isinstance(config, NGramConfig) else batch_size
+        members = config.members if isinstance(config, EnsembleConfig) else (config,)
+        rows = min([batch_size, *(each.n_row for each in members if isinstance(each, NGramConfig))])
         windows = windows_for_evaluation(targets, config.n_context, rows, before, blanks, start_id)
         loss = evaluate(network, _reporting(windows, len(targets), report))
         return Evaluation(loss, counted, n_bytes, bidirectional=blanks is not None, replies=replies)

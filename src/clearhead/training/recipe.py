@@ -34,6 +34,7 @@ class Recipe:
     weight_decay: float = 0.1  # for matrices only; vectors are not decayed
     decay_embeddings: bool = False
     token_noise: float = 0.0  # fraction of input tokens replaced with random ones
+    true_share: float = 1.0  # of the true target; the rest is what the teachers predict
     warmup: int = 20  # steps
     schedule: str = "linear"  # of the decay after warmup
     final_lr_scale: float = 0.0  # learning-rate multiplier at the end
@@ -58,6 +59,8 @@ class Recipe:
         for name in ("beta2", "momentum", "final_lr_scale", "token_noise"):
             if not 0 <= getattr(self, name) < 1:
                 raise UserError(f"{name} = {getattr(self, name)}: expected at least 0 and below 1")
+        if not 0 <= self.true_share <= 1:
+            raise UserError(f"true_share = {self.true_share}: expected 0 to 1")
         for name in ("learning_rate", "matrix_rate", "clip"):
             if not 0 < getattr(self, name) < float("inf"):
                 raise UserError(f"{name} = {getattr(self, name)}: expected a number above 0")

@@ -6,7 +6,7 @@ rates) keep their addresses. Between the two, the CPU checks once per step wheth
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
@@ -14,11 +14,12 @@ import torch
 from torch import Tensor, nn
 
 from clearhead.model.transformer import Transformer
-from clearhead.networks import Learner
+from clearhead.networks import Learner, Network
 from clearhead.runtime.cuda_graph import CudaGraph, compiled
 from clearhead.runtime.process_group import ProcessGroup, full_tensor, gradient_sync
 from clearhead.text.batches import Batch
 from clearhead.training.chunked_loss import chunked_loss, is_large
+from clearhead.training.distillation import distillation_loss, mean_prediction
 from clearhead.training.objective import autocast, count_targets, cross_entropy
 from clearhead.training.recipe import Recipe
 
@@ -35,8 +36,10 @@ class TrainingStep:
         optimizers: list[torch.optim.Optimizer],
         recipe: Recipe,
         group: ProcessGroup,
+        teachers: Sequence[Network] = (),
     ) -> None:
         self.network, self.module, self.optimizers = network, module, optimizers
+        self.teachers = teachers
         self.recipe, self.group = recipe, group
         self.device = next(network.parameters()).device
         groups = [group for optimizer in optimizers for group in optimizer.param_groups]
@@ -63,7 +66,9 @@ class TrainingStep:
         if self.graph is None or self.replay is not None:
             return
         self.batch = batch.to(self.device)
-        with compiled(self.network.blocks) if self.recipe.compiled else nullcontext():
+        teachers = [each for each in self.teachers if isinstance(each, Transformer)]
+        blocks = [block for each in (self.network, *teachers) for block in each.blocks]
+        with compiled(blocks) if self.recipe.compiled else nullcontext():
             forward_backward = self.graph.capture(self._forward_backward, warm_up=self._forward_backward)
         self.replay = forward_backward, self.graph.capture(self._update)
 
@@ -127,10 +132,14 @@ class TrainingStep:
 
     def _loss(self, inputs: Tensor, targets: Tensor, documents: Tensor | None = None) -> Tensor:
         """The loss on these rows, with equal weight per target across the whole batch."""
-        network = self.network
-        if self.graph is None or not isinstance(network, Transformer) or not is_large(network, inputs):
+        network, plain = self.network, self.graph is None or bool(self.teachers)
+        if plain or not isinstance(network, Transformer) or not is_large(network, inputs):
             logits = self.module(inputs) if documents is None else self.module(inputs, documents=documents)
-            return cross_entropy(logits, targets, "sum") * self.weight
+            if not self.teachers:
+                return cross_entropy(logits, targets, "sum") * self.weight
+            # Teachers read the same input, token noise included: what they predict must follow from it.
+            predicted = mean_prediction(self.teachers, inputs, documents)
+            return distillation_loss(logits, targets, predicted, self.recipe.true_share) * self.weight
         return chunked_loss(network, inputs, targets, self.weight, self.recipe.compiled, documents=documents)
 
     def _update(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from clearhead.errors import UserError
-from clearhead.networks import Learner
+from clearhead.networks import Learner, Network
 from clearhead.runtime.process_group import ProcessGroup, local_shard
 from clearhead.text.batches import BatchSource
 from clearhead.training.recipe import Recipe, initialize_states, make_optimizers
@@ -44,6 +44,7 @@ class Trainer:
         recipe: Recipe,
         group: ProcessGroup | None = None,
         sharded: bool = False,
+        teachers: Sequence[Network] = (),
     ) -> None:
         assert batches.batch_size == recipe.batch_size
         self.group = group or ProcessGroup()
@@ -54,7 +55,7 @@ class Trainer:
         self.optimizers = make_optimizers(network, recipe)
         for optimizer in self.optimizers:
             initialize_states(optimizer)
-        self.training_step = TrainingStep(network, module, self.optimizers, recipe, self.group)
+        self.training_step = TrainingStep(network, module, self.optimizers, recipe, self.group, teachers)
         self.step = 0
         self._batch: tuple[int, Tensor | None] = (
             0,

@@ -2898,6 +2898,22 @@ export interface components {
              * @default false
              */
             extendable: boolean;
+            /**
+             * Teachers
+             * @description How many teachers the run learns from; for a teacher, how many there are.
+             * @default 0
+             */
+            teachers: number;
+            /**
+             * Teacher
+             * @description The number of a teacher, from 1.
+             */
+            teacher: number | null;
+            /**
+             * Student
+             * @description The name of the run that a teacher teaches.
+             */
+            student: string | null;
         };
         /**
          * RunError

@@ -371,6 +371,8 @@ export const de: Messages = {
         : `Schritt ${done} von ${about ? "etwa " : ""}${planned}`,
     snapshots: (n, latest) =>
       `${n} ${n === 1 ? "Zwischenstand" : "Zwischenstände"}${latest ? " und der letzte Stand" : ""}`,
+    teacher: (n, count, student) => `Lehrer ${n} von ${count} für ${student}`,
+    student: (count) => `Schüler von ${count} ${count === 1 ? "Lehrer" : "Lehrern"}`,
     speed: (n) => `${n} Tokens/s`,
     progress: (run) => `Fortschritt von ${run}`,
     open: "Untersuchen",

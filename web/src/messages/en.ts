@@ -352,6 +352,8 @@ export const en = {
         : `step ${done} of ${about ? "about " : ""}${planned}`,
     snapshots: (n: number, latest: boolean) =>
       `${n} ${n === 1 ? "snapshot" : "snapshots"}${latest ? " and the latest model" : ""}`,
+    teacher: (n: number, count: number, student: string) => `teacher ${n} of ${count} for ${student}`,
+    student: (count: number) => `student of ${count} ${count === 1 ? "teacher" : "teachers"}`,
     speed: (n: string) => `${n} tokens/s`,
     progress: (run: string) => `Progress of ${run}`,
     open: "Inspect",

@@ -62,9 +62,18 @@ export function isShortTime(minutes: number | null): boolean {
   return minutes !== null && minutes < SHORT_MINUTES;
 }
 
+/** The teacher of a run that is trained now, if any, or else the run itself. */
+export function trainedNow(run: Run, runs: readonly Run[]): Run {
+  const isStarting = run.state === "starting" || run.state === "stopping";
+  return (isStarting && runs.find((each) => each.student === run.name && isActive(each))) || run;
+}
+
 /** The shortest finished run that was limited by time, as a measure of what this computer can do. */
 export function measuredRun(runs: readonly Run[]): Run | undefined {
   return runs
-    .filter(({ state, minutes, steps_done }) => state === "finished" && minutes && steps_done > 0)
+    .filter(
+      ({ state, minutes, steps_done, teachers }) =>
+        state === "finished" && minutes && steps_done > 0 && !teachers,
+    )
     .toSorted((a, b) => a.minutes! - b.minutes!)[0];
 }

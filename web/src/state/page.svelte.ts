@@ -7,7 +7,7 @@ import { fetchAppended, fetchTrace, fetchWithEdits } from "../engine/traces";
 import type { Edit } from "../engine/types";
 import type { Theme } from "../drawing/colors";
 import type { HeadIndex } from "../model/headKinds";
-import { isSnapshot, runName } from "../model/runs";
+import { isSnapshot, runName, trainedNow } from "../model/runs";
 import { sampleToken, tokenProbabilities } from "../model/sampling";
 import { type Area, type Cell, isWeight, siteShape } from "../model/sites";
 import { findStep } from "../model/steps";
@@ -104,7 +104,7 @@ export class Page extends Selection {
     const named = this.location.runs.flatMap((name) => this.training.find(name) ?? []);
     if (named.length > 0) return named;
     const one = this.training.find(this.training.active ?? "") ?? this.run ?? this.training.runs[0];
-    return one ? [one] : [];
+    return one ? [trainedNow(one, this.training.runs)] : [];
   });
   /** Whether the address holds an empty text: nothing is shown until one is typed. */
   readonly isEmpty = $derived.by(() => this.shown === null && this.location.text === "");

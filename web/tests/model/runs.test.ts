@@ -8,6 +8,7 @@ import {
   listSnapshots,
   measuredRun,
   runName,
+  trainedNow,
   uniqueName,
 } from "../../src/model/runs";
 
@@ -71,7 +72,19 @@ test("the shortest finished run is the measure for another", () => {
     { name: "short", state: "finished", minutes: 1, steps_done: 200 },
     { name: "by steps", state: "finished", minutes: null, steps_done: 10 },
     { name: "now", state: "running", minutes: 0.5, steps_done: 10 },
+    { name: "teacher", state: "finished", minutes: 0.2, steps_done: 60, teachers: 2, teacher: 1 },
   ] as Run[];
   expect(measuredRun(runs)?.name).toBe("short");
   expect(measuredRun([])).toBeUndefined();
+});
+
+test("while a run's teachers are trained, one of them is shown", () => {
+  const [student, first, second] = [
+    { name: "my", state: "starting", student: null, teachers: 2, teacher: null },
+    { name: "my-teacher-1", state: "finished", student: "my", teachers: 2, teacher: 1 },
+    { name: "my-teacher-2", state: "running", student: "my", teachers: 2, teacher: 2 },
+  ] as [Run, Run, Run];
+  expect(trainedNow(student, [student, first, second])).toBe(second);
+  expect(trainedNow(student, [student, first])).toBe(student);
+  expect(trainedNow({ ...student, state: "running" }, [student, first, second]).name).toBe("my");
 });

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from clearhead.errors import UserError
 from clearhead.model.config import MOST_BLOCKS, Config
-from clearhead.networks import AnyConfig
+from clearhead.networks import SingleConfig
 
 Tensors = Mapping[str, Tensor]
 Named = dict[str, Tensor]
@@ -27,7 +27,7 @@ class Family:
     prefix: str
     holds: Callable[[Config], bool]
     write_config: Callable[[Any], dict[str, Any]]
-    read_config: Callable[[dict[str, Any]], AnyConfig]
+    read_config: Callable[[dict[str, Any]], SingleConfig]
     write_tensors: Callable[[Tensors, Any], Named]
     read_tensors: Callable[[Tensors, Any], Named]
 

@@ -1,0 +1,45 @@
+"""Whether a run trains teachers first: because an earlier process did, because it is requested, or because it pays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from clearhead.errors import UserError
+from clearhead.files import home
+from clearhead.runs.request import TrainingRequest
+from clearhead.runs.run import Run
+from clearhead.runs.run_folder import request_to_json
+from clearhead.runs.saved_run import changed_text, check_same, occupied
+from clearhead.runs.teaching import TeachingPlan, choose_on_gpu, choose_teaching, plan_teaching
+from clearhead.text.corpus import Document, measure
+
+
+def open_teaching(
+    folder: Path, texts: list[Document], request: TrainingRequest, resume: bool, cache: Path | None
+) -> TeachingPlan | None:
+    """The plan for the teachers to train before the run, saved before the first of them; None if none is known yet."""
+    saved = TeachingPlan.read(folder)
+    if saved is None:
+        if planned := request_teaching(texts, request, cache):
+            planned.save(folder)
+        return planned
+    if not resume:
+        raise UserError(occupied(folder, {}, None))
+    check_same(folder, saved.request, request_to_json(request))
+    if saved.text_sha256 != measure(texts)[0]:
+        raise UserError(changed_text(folder))
+    return saved
+
+
+def request_teaching(
+    texts: list[Document], request: TrainingRequest, cache: Path | None = None
+) -> TeachingPlan | None:
+    """The plan for teachers that are requested, or sure to pay."""
+    if request.teachers:
+        return plan_teaching(request, request_to_json(request), measure(texts)[0], request.teachers)
+    return choose_on_gpu(request, request_to_json(request), texts, cache or home() / "tokens")
+
+
+def teaching_of(run: Run) -> TeachingPlan | None:
+    """The plan for teachers, if the run, which is planned without them, learns more with them."""
+    return choose_teaching(run.request, request_to_json(run.request), run.text_sha256, run.plan, run.tokens)

@@ -1,0 +1,91 @@
+"""Runs that learn from teachers: what is checked, exact resume, and what is kept."""
+
+import shutil
+
+import pytest
+
+import clearhead as ch
+from clearhead.errors import UserError
+from clearhead.runs.request import TrainingRequest
+from clearhead.runs.saved_run import SavedRun
+from clearhead.text.corpus import documents
+
+SMALL = {"blocks": 1, "heads": 1, "width": 16, "batch": 4, "device": "cpu"}
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    path = tmp_path_factory.mktemp("text") / "text.txt"
+    path.write_text("The chicken didn't cross the road because it was too tired.\n" * 60, encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def teachers(text, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("teachers")
+    for seed in range(2):
+        ch.train(text, folder / str(seed), steps=6, seed=seed, tokenizer="char", context=32, **SMALL)
+    return [folder / "0", folder / "1"]
+
+
+def train_until(folder, text, request, step=None):
+    run = SavedRun.open(folder, list(documents([text])), request, True, cache=folder.parent / "cache")
+    with run:
+        for progress in run:
+            if progress.record.step == step:
+                run.save()
+                return
+        run.run.model.save(folder, overwrite=True)
+        run.finish()
+
+
+def test_student_has_the_teachers_tokenizer_context_and_split(text, teachers):
+    model = ch.train(text, from_teachers=teachers, steps=3, **SMALL)
+    first = ch.load(teachers[0], "cpu")
+    assert model.tokenizer.to_json() == first.tokenizer.to_json()
+    assert model.config.n_context == 32
+    for name in ("tokens", "validation_tokens", "text_sha256"):
+        assert model.training[name] == first.training[name]
+    assert model.training["from_teachers"] == [str(each) for each in teachers]
+    assert model.training["recipe"]["true_share"] == 0.2
+
+
+def test_interrupted_student_resumes_to_the_same_weights(text, teachers, tmp_path):
+    request = TrainingRequest(steps=8, from_teachers=teachers, **SMALL)
+    train_until(tmp_path / "whole", text, request)
+    train_until(tmp_path / "cut", text, request, step=3)
+    train_until(tmp_path / "cut", text, request)
+    weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "cut")]
+    assert weights[0] == weights[1]
+
+
+def test_changed_teacher_is_noticed(text, teachers, tmp_path):
+    own = tmp_path / "own"
+    shutil.copytree(teachers[0], own)
+    train_until(tmp_path / "student", text, TrainingRequest(steps=8, from_teachers=own, **SMALL), step=3)
+    shutil.copy(teachers[1] / "model.safetensors", own)
+    shutil.copy(teachers[1] / "clearhead.json", own)
+    with pytest.raises(UserError, match="teachers_sha256"):
+        train_until(tmp_path / "student", text, TrainingRequest(steps=8, from_teachers=own, **SMALL))
+
+
+def test_teachers_must_share_a_tokenizer(text, teachers, tmp_path):
+    ch.train(text, tmp_path / "bytes", steps=1, tokenizer="byte", context=32, **SMALL)
+    with pytest.raises(UserError, match="different tokenizer"):
+        ch.train(text, from_teachers=[teachers[0], tmp_path / "bytes"], steps=1, **SMALL)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"from_teachers": []}, "names no models"),
+        ({"tokenizer": "char"}, "`tokenizer` cannot be combined"),
+        ({"bidirectional": True}, "`bidirectional` cannot be combined"),
+        ({"context": 64}, "the teachers read 32 tokens"),
+        ({"kind": "ngram", "steps": None, "blocks": None, "width": None}, "does not apply|omit"),
+    ],
+)
+def test_settings_that_do_not_fit_are_rejected(settings, message, text, teachers):
+    given = {"steps": 1, "from_teachers": teachers, **SMALL, **settings}
+    with pytest.raises(UserError, match=message):
+        ch.train(text, **given)

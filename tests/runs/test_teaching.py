@@ -1,0 +1,239 @@
+"""Runs that train their own teachers: the phases, exact resume in each of them, and when the plan chooses it."""
+
+import json
+import shutil
+
+import pytest
+import torch
+
+import clearhead as ch
+from clearhead.errors import UserError
+from clearhead.runs import teaching
+from clearhead.runs.measure import Measure
+from clearhead.runs.plan import Plan
+from clearhead.runs.request import TrainingRequest
+from clearhead.runs.run import Run
+from clearhead.runs.teaching import FEW, MANY, STUDENTS, TeachingPlan, choose_teaching, plan_teaching
+from clearhead.text.corpus import documents
+
+SMALL = {
+    "blocks": 1,
+    "heads": 1,
+    "width": 16,
+    "batch": 4,
+    "context": 16,
+    "tokenizer": "char",
+    "device": "cpu",
+}
+STEPS = 5
+
+
+class StoppedError(Exception):
+    pass
+
+
+def stop_at(number):
+    """A callback that raises at the given step, counted over all phases."""
+    count = 0
+
+    def called(_):
+        nonlocal count
+        count += 1
+        if count == number:
+            raise StoppedError
+
+    return called
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    path = tmp_path_factory.mktemp("text") / "text.txt"
+    path.write_text("The chicken didn't cross the road because it was too tired.\n" * 60, encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def whole(text, tmp_path_factory):
+    """A run with two teachers."""
+    folder = tmp_path_factory.mktemp("runs") / "whole"
+    ch.train(text, folder, teachers=2, steps=STEPS, **SMALL)
+    return folder
+
+
+def weights(folder):
+    return (folder / "model.safetensors").read_bytes()
+
+
+def test_student_is_that_of_its_teachers_trained_by_hand(whole, text, tmp_path):
+    for number in (1, 2):
+        ch.train(text, tmp_path / str(number), steps=STEPS, seed=number, teachers=0, **SMALL)
+        assert weights(tmp_path / str(number)) == weights(whole / "teachers" / str(number))
+    own = {name: value for name, value in SMALL.items() if name != "tokenizer"}
+    teachers = [tmp_path / "1", tmp_path / "2"]
+    ch.train(text, tmp_path / "student", steps=STEPS, from_teachers=teachers, **own)
+    assert weights(tmp_path / "student") == weights(whole)
+
+
+def test_unsaved_run_trains_the_same_student(whole, text):
+    model = ch.train(text, teachers=2, steps=STEPS, **SMALL)
+    saved = ch.load(whole, "cpu")
+    for own, other in zip(model.network.parameters(), saved.network.parameters(), strict=True):
+        assert own.equal(other)
+    assert model.training["teachers"] == 2
+
+
+@pytest.mark.parametrize("step", [2, STEPS, STEPS + 2, 2 * STEPS + 1, 3 * STEPS - 1])
+def test_run_stopped_in_any_phase_resumes_to_the_same_bytes(step, whole, text, tmp_path):
+    folder, given = tmp_path / "run", {"teachers": 2, "steps": STEPS, **SMALL}
+    with pytest.raises(StoppedError):
+        ch.train(text, folder, callbacks=stop_at(step), **given)
+    with pytest.raises(UserError, match="unfinished run"):
+        ch.train(text, folder, **given)
+    ch.train(text, folder, resume=True, **given)
+    for place in (".", "teachers/1", "teachers/2"):
+        assert weights(folder / place) == weights(whole / place)
+    assert (folder / "metrics.jsonl").read_text().count("\n") == STEPS
+
+
+def test_finished_run_is_not_trained_again(whole, text):
+    before = weights(whole)
+    ch.train(text, whole, resume=True, callbacks=stop_at(1))
+    assert weights(whole) == before
+
+
+def test_other_settings_and_another_text_are_rejected(text, tmp_path):
+    folder, given = tmp_path / "run", {"teachers": 2, "steps": STEPS, **SMALL}
+    with pytest.raises(StoppedError):
+        ch.train(text, folder, callbacks=stop_at(STEPS + 1), **given)
+    with pytest.raises(UserError, match="`width` was 16 and is 32"):
+        ch.train(text, folder, resume=True, **{**given, "width": 32})
+    other = tmp_path / "other.txt"
+    other.write_text("Another text.\n" * 300, encoding="utf-8")
+    with pytest.raises(UserError, match="the text differs"):
+        ch.train(other, folder, resume=True, **given)
+
+
+def test_extension_learns_from_the_same_teachers(whole, text, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(whole, folder)
+    model = ch.train(text, folder, resume=True, steps=3)
+    assert model.training["steps_done"] == STEPS + 3
+    assert model.training["recipe"]["true_share"] < 1
+
+
+def test_extension_without_teachers_is_refused(whole, text, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(whole, folder)
+    shutil.rmtree(folder / "teachers")
+    with pytest.raises(UserError, match="were deleted"):
+        ch.train(text, folder, resume=True, steps=3)
+    assert ch.load(folder, "cpu").generate("The", tokens=2)
+
+
+def test_damaged_plan_is_reported(text, tmp_path):
+    folder, given = tmp_path / "run", {"teachers": 2, "steps": STEPS, **SMALL}
+    with pytest.raises(StoppedError):
+        ch.train(text, folder, callbacks=stop_at(1), **given)
+    path = folder / "teachers" / "plan.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "teachers": [1]}))
+    with pytest.raises(UserError, match=r"plan\.json is damaged"):
+        ch.train(text, folder, resume=True, **given)
+
+
+@pytest.mark.parametrize("settings", [{"teachers": -1}, {"teachers": 65}, {"teachers": 1.5}])
+def test_number_of_teachers_is_checked(settings, text):
+    with pytest.raises(UserError, match="teachers = "):
+        ch.train(text, steps=1, **settings)
+
+
+@pytest.mark.parametrize("name", ["start", "bidirectional", "sharded"])
+def test_settings_that_do_not_fit_are_rejected(name, text):
+    value = "stories" if name == "start" else True
+    with pytest.raises(UserError, match=f"`{name}` cannot be combined with `teachers`|stories"):
+        ch.train(text, steps=1, teachers=2, **{name: value})
+
+
+@pytest.fixture(scope="module")
+def planned(text):
+    """A single run, planned for two minutes in `planned(steps)` steps."""
+    request = TrainingRequest(minutes=2, **{**SMALL, "tokenizer": None})
+    run = Run(list(documents([text])), TrainingRequest(steps=1, **SMALL))
+
+    def choose(epochs, **changes):
+        steps = round(epochs * len(run.tokens) / (4 * 16))
+        plan = Plan(run.plan.config, _with(run.plan.recipe, steps=steps), validations=1, seconds=100.0)
+        own = _with(request, **changes)
+        return choose_teaching(own, {}, "", plan, run.tokens)
+
+    return choose
+
+
+def _with(each, **changes):
+    return type(each)(**vars(each) | changes)
+
+
+def test_plan_chooses_teachers_if_the_text_would_be_repeated_often(planned):
+    assert planned(20) is None
+    plan = planned(100)
+    assert (plan.count, plan.taught_by) == (FEW, [1, 2, 3, 4])
+    assert 0.6 < sum(each.minutes for each in plan.teachers) < 1
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"teachers": 0}, {"minutes": 1.0}, {"minutes": None, "steps": 9}, {"recipe": "classic"}],
+)
+def test_plan_chooses_no_teachers_if_they_are_not_wanted(changes, planned):
+    assert planned(100, **changes) is None
+
+
+def test_students_teach_in_their_turn_if_there_is_time():
+    plan = plan_teaching(TrainingRequest(minutes=10, device="cpu"), {}, "")
+    assert plan.count == MANY + STUDENTS
+    assert plan.taught_by == [MANY + 1, MANY + 2]
+    assert [each.taught_by for each in plan.teachers[-STUDENTS:]] == [list(range(1, MANY + 1))] * STUDENTS
+    assert 4 < sum(each.minutes for each in plan.teachers) < 6
+    assert plan.up_to(MANY + 1).taught_by == [MANY + 1]
+    assert plan.up_to(3).taught_by == [1, 2, 3]
+
+
+def test_teachers_have_seeds_of_their_own():
+    requests = [TrainingRequest(steps=1, seed=seed, device="cpu") for seed in (0, 1, 2**32 - 1)]
+    plan = plan_teaching(requests[0], {}, "", 4)
+    seeds = {plan.request_of(number, each).seed for each in requests for number in range(1, 5)}
+    assert len(seeds) == 12
+
+
+def test_plan_is_read_as_it_was_saved(tmp_path):
+    plan = plan_teaching(TrainingRequest(minutes=1, device="cpu"), {"steps": None}, "abc", 3)
+    plan.save(tmp_path)
+    assert TeachingPlan.read(tmp_path) == plan
+
+
+def test_student_that_teaches_learns_from_the_first_teachers(text, tmp_path):
+    folder, given = tmp_path / "run", {"teachers": 3, "steps": 2, **SMALL}
+    with pytest.raises(StoppedError):
+        ch.train(text, folder, callbacks=stop_at(1), **given)
+    path = folder / "teachers" / "plan.json"
+    plan = json.loads(path.read_text())
+    plan["teachers"][2]["taught_by"], plan["taught_by"] = [1, 2], [3]
+    path.write_text(json.dumps(plan))
+    model = ch.train(text, folder, resume=True, **given)
+    third = ch.load(folder / "teachers" / "3", "cpu")
+    assert third.training["from_teachers"] == [str(folder / "teachers" / each) for each in "12"]
+    assert model.training["recipe"]["true_share"] == third.training["recipe"]["true_share"] < 1
+
+
+@pytest.mark.parametrize(("speed", "count"), [(1e9, FEW), (10.0, None)])
+def test_on_a_gpu_the_speed_decides(speed, count, text, tmp_path, monkeypatch):
+    monkeypatch.setattr(teaching, "pick_device", lambda _: torch.device("cuda"))
+    monkeypatch.setattr(teaching, "can_compile", lambda _: True)
+    measured = Measure(4, 1 / speed, 1 / speed, bfloat16=False, threads=None)
+    monkeypatch.setattr(Measure, "take", lambda *_: measured)
+    request = TrainingRequest(minutes=2, device="cpu")
+    plan = teaching.choose_on_gpu(request, {}, list(documents([text])), tmp_path)
+    assert (None if plan is None else plan.count) == count
+    if plan is not None:
+        assert plan.settings["tokenizer"] == "byte"
+        assert plan.settings["compiled"]
+        assert plan.settings["width"] >= 32
