@@ -14,7 +14,7 @@ from clearhead.export.saved_views import choose_views
 from clearhead.labs.opening import Opening
 from clearhead.language_model import LanguageModel
 from tests.web.test_analysis_views import filled, number
-from tests.web.visitor import exact, fixed, percent, shows, visible
+from tests.web.visitor import fixed, percent, shows, visible
 
 TEXT, OTHER = "The duck was too tired", "The duck was too happy"
 
@@ -67,7 +67,7 @@ def test_logit_lens_matches_python(read, model, tmp_path):
     rows = reader.page.locator(".lens tbody tr")
     reader.expect(rows.count, 2)
     for k, row in enumerate(rows.all()):
-        message = [exact(text) for text in trace.token_texts(lens[1 - k].argmax(-1).tolist())]
+        message = [visible(text) for text in trace.token_texts(lens[k].argmax(-1).tolist())]
         assert row.locator("td").all_inner_texts() == message
     assert rows.locator("th button:enabled").count() == 0  # no block's steps are stored
     reader.page.get_by_label("show the probability of the target token").check()
@@ -75,7 +75,7 @@ def test_logit_lens_matches_python(read, model, tmp_path):
         reader.page.get_by_role("combobox", name="Target token").select_option(str(token))
         share = lens[0].softmax(-1)[-1, token].item()
         reader.expect(
-            lambda share=share: shows(rows.nth(1).locator("td").last.inner_text(), share, percent), True
+            lambda share=share: shows(rows.first.locator("td").last.inner_text(), share, percent), True
         )
     assert reader.page.get_by_role("combobox", name="Target token").locator("option").count() == 5
     reader.page.locator(".lens thead button").first.click()  # a token can be selected
@@ -158,7 +158,7 @@ def test_neighbors_match_python(read, model, tmp_path):
     reader.expect(shown.count, 10)
     reader.expect(
         lambda: shown.locator("span:first-child").all_inner_texts(),
-        [exact(text) for text in trace.token_texts(nearest.indices.tolist())],
+        [visible(text) for text in trace.token_texts(nearest.indices.tolist())],
     )
     cosines = [number(text) for text in shown.locator(".number").all_inner_texts()]
     assert cosines == pytest.approx(nearest.values.tolist(), abs=0.006)

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from clearhead.inspect.edits import Edit
-from tests.web.visitor import exact, fixed, percent, shows, visible
+from tests.web.visitor import fixed, percent, shows, visible
 
 TEXT, OTHER = "The duck was too tired", "The duck was too happy"
 
@@ -170,7 +170,7 @@ def test_head_is_ablated_and_the_edit_undone(visitor, model):
     plain = model.inspect(TEXT)
     before, after = plain.logits[-1].softmax(-1), edited.logits[-1].softmax(-1)
     likeliest = after.argmax().item()
-    likely = exact(model.tokenizer.pieces([likeliest])[0])
+    likely = visible(model.tokenizer.pieces([likeliest])[0])
     visitor.expect(lambda: likely in prediction(visitor), True)
     visitor.expect(
         lambda: [
@@ -206,7 +206,7 @@ def test_scale_and_patch_edits_are_applied_and_removed(visitor, model):
     )
     probabilities = edited.logits[-1].softmax(-1)
     best = probabilities.argmax().item()
-    name = exact(model.tokenizer.pieces([best])[0])
+    name = visible(model.tokenizer.pieces([best])[0])
     visitor.expect(
         lambda: shows(prediction(visitor).get(name, ["", ""])[1], probabilities[best].item(), percent), True
     )
@@ -229,7 +229,7 @@ def test_attention_weight_is_edited_with_the_slider(visitor, model):
     edited = model.inspect(TEXT).edit({"block.1.head.0.weights": Edit(row[None], at=[len(weights) - 1])})
     probabilities = edited.logits[-1].softmax(-1)
     best = probabilities.argmax().item()
-    name = exact(model.tokenizer.pieces([best])[0])
+    name = visible(model.tokenizer.pieces([best])[0])
     visitor.expect(
         lambda: shows(prediction(visitor).get(name, ["", ""])[1], probabilities[best].item(), percent), True
     )
@@ -447,7 +447,7 @@ def test_attribution_of_one_token_instead_of_another(visitor, model):
             assert number(part.inner_text()) == pytest.approx(value, abs=0.002)
         visitor.page.reload()  # the address restores it
         visitor.settle()
-    assert exact(trace.token_texts([other])[0]) in visitor.button("logit of", exact=False).inner_text()
+    assert visible(trace.token_texts([other])[0]) in visitor.button("logit of", exact=False).inner_text()
     visitor.page.locator(".sources button").first.click()
     visitor.expect(lambda: "path=" in visitor.url, True)
     hop = tuple(map(int, re.search(r"path=(\d+)\.(\d+)\.(\d+)", visitor.url).groups()))
@@ -537,21 +537,21 @@ def test_lens_shows_top_tokens_and_probabilities(visitor, model):
     rows = visitor.page.locator(".lens tbody tr")
     visitor.expect(rows.count, 2)
     for k, row in enumerate(rows.all()):
-        best = lens[1 - k].argmax(-1).tolist()
-        texts = [exact(text) for text in model.tokenizer.pieces(best)]
+        best = lens[k].argmax(-1).tolist()
+        texts = [visible(text) for text in model.tokenizer.pieces(best)]
         assert row.locator("td").all_inner_texts() == texts
     # With the keyboard too: the cell's label and the line below both give the probability of its token.
     share = percent(lens[1].softmax(-1)[-1].max().item())
     last = visitor.page.locator(".lens td[tabindex='0']")
     last.focus()
-    last.press("ArrowUp")
+    last.press("ArrowDown")
     told = visitor.page.get_by_test_id("cell-description")
     visitor.expect(lambda: told.inner_text().startswith("After block 1") and share in told.inner_text(), True)
     assert share in visitor.page.locator(".lens td:focus").get_attribute("aria-label")
     visitor.page.get_by_label("show the probability of the target token").check()
     likeliest = trace.logits[-1].argmax().item()
     p = lens[0].softmax(-1)[-1, likeliest].item()
-    visitor.expect(lambda: shows(rows.nth(1).locator("td").last.inner_text(), p, percent), True)
+    visitor.expect(lambda: shows(rows.first.locator("td").last.inner_text(), p, percent), True)
 
 
 @pytest.mark.parametrize("view", ["compare", "change", "why", "lens"])

@@ -8,6 +8,8 @@ import numpy
 import pytest
 from PIL import Image
 
+from tests.web.visitor import visible
+
 TEXT = "The duck was too tired"
 SITES = {
     "block.1.head.1.masked": {"step": 5},
@@ -38,7 +40,7 @@ def test_numbers_are_exported_as_csv_and_npy(visitor, models, tmp_path, site):
         head, *rows = csv.reader(file)
     numbers = numpy.array([row[1:] for row in rows], dtype=numpy.float32)
     numpy.testing.assert_array_equal(numbers.reshape(taken.shape), taken)
-    assert [row[0] for row in rows] == [token.strip() for token in trace.tokens]
+    assert [row[0] for row in rows] == [visible(token) for token in trace.tokens]
     assert len(head) == len(rows[0])
 
 
@@ -59,7 +61,7 @@ def test_images_are_exported_as_svg_and_png(visitor, tmp_path):
         visitor.export("SVG", "[data-place=flow]")
     waiting.value.save_as(tmp_path / "flow.svg")
     said = list(ElementTree.parse(tmp_path / "flow.svg").getroot().itertext())
-    assert {"too", "embedding", "query", "feed-forward", "block 0", "attention · head 0"} <= set(said)
+    assert {"␣too", "embedding", "query", "feed-forward", "block 0", "attention · head 0"} <= set(said)
     assert any(line.startswith("modern · Block 0, head 0 · The duck") for line in said)
     assert {"0", "1.00", "masked"} <= set(said)  # the legend
     assert {"color strip under a column: negative → positive", "+ attention", "+ feed-forward"} <= set(said)

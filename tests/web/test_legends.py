@@ -5,7 +5,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from PIL import Image
 
-from tests.web.visitor import exact, fixed, percent
+from tests.web.visitor import fixed, percent, visible
 
 TEXT = "The duck was too tired"
 
@@ -59,8 +59,8 @@ def test_vocabulary_columns_are_labeled_with_their_tokens(visitor, models):
     visitor.open(model="modern", text=TEXT, part="final", step=2, column=270)
     visitor.see("logits")
     header = visitor.page.locator("[role=columnheader].strong")
-    visitor.expect(header.inner_text, exact(trace.token_texts([270])[0]))
-    shown = [exact(text) for text in trace.token_texts(range(models["modern"].config.n_vocab))]
+    visitor.expect(header.inner_text, visible(trace.token_texts([270])[0]))
+    shown = [visible(text) for text in trace.token_texts(range(models["modern"].config.n_vocab))]
     visitor.expect(
         lambda: set(visitor.page.locator("[role=columnheader]").all_inner_texts()) <= set(shown), True
     )

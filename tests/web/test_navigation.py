@@ -5,6 +5,8 @@ import time
 
 import pytest
 
+from tests.web.visitor import visible
+
 TEXT = "The duck was too tired"
 STEPS = ["project", "QK-norm", "rotate", "compare", "divide", "mask", "softmax", "weigh", "sum", "write"]
 
@@ -163,18 +165,26 @@ def test_flow_columns_and_tokens_can_be_selected(visitor):
     visitor.page.wait_for_selector("[role=row][aria-rowindex='3'] .strong")
 
 
+def test_step_leads_to_why_the_head_attends(visitor):
+    visitor.open(model="modern", text=TEXT, block=1, step="softmax")
+    visitor.button("Why?").click()
+    visitor.page.get_by_role("heading", name="Why head 1.0 attends from").wait_for()
+    visitor.page.go_back()
+    visitor.expect(lambda: visitor.step, "softmax")
+
+
 def test_typing_and_examples_update_the_tokens(visitor, models):
     visitor.open(model="lecture", text="a", part="embedding")
     visitor.prompt.press("End")
     visitor.prompt.press_sequentially(" duck saw")
     visitor.page.wait_for_function("() => document.querySelectorAll('[role=rowheader]').length > 3")
-    tokens = [token.strip() for token in models["lecture"].inspect("a duck saw").tokens]
+    tokens = [visible(token) for token in models["lecture"].inspect("a duck saw").tokens]
     visitor.expect(lambda: visitor.said, tokens)
     visitor.button("Examples ▾").click()
     visitor.page.get_by_role("button", name="Once upon a time").click()
     visitor.expect(visitor.prompt.input_value, "Once upon a time")
-    tokens = [token.strip() for token in models["lecture"].inspect("Once upon a time").tokens]
-    visitor.expect(lambda: [token.strip("␣") for token in visitor.said], tokens)
+    tokens = [visible(token) for token in models["lecture"].inspect("Once upon a time").tokens]
+    visitor.expect(lambda: visitor.said, tokens)
 
 
 def test_unknown_character_is_reported_until_corrected(visitor):

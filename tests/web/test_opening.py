@@ -29,9 +29,9 @@ def test_page_opens_on_the_text_and_head_chosen_for_the_model(visit, served, sto
     visitor.open(model="stories")
     visitor.expect(visitor.prompt.input_value, found.text)
     title = visitor.page.get_by_role("heading", name=f"Block {found.block}, head {found.head}")
-    assert "attention from “it”" in title.inner_text()
+    assert "attention from “␣it”" in title.inner_text()
     weight = round(100 * found.weight)
-    visitor.page.get_by_text(f"“it” puts {weight}% of its attention on “trumpet”").first.wait_for()
+    visitor.page.get_by_text(f"“␣it” puts {weight}% of its attention on “␣trumpet”").first.wait_for()
     query = parse_qs(urlsplit(visitor.url).query)
     assert (query["text"], query["block"], query["head"]) == ([found.text], ["2"], ["1"])
 

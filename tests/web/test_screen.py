@@ -7,7 +7,7 @@ from clearhead.language_model import LanguageModel
 from clearhead.model.config import preset
 from clearhead.model.transformer import Transformer
 from tests.serving import make_registry, running
-from tests.web.visitor import percent, precise, visible
+from tests.web.visitor import percent, visible
 
 TEXT = "The duck was too tired to swim, so it sat down"
 SCREENS = {"laptop": (1366, 768), "larger": (1440, 900), "desktop": (1920, 1080)}
@@ -400,45 +400,6 @@ def test_generated_text_is_one_history_entry(visitor):
     assert visitor.page.evaluate("history.length") <= before + 1
     visitor.page.go_back()
     visitor.expect(visitor.prompt.input_value, "a cat")  # the text before generation
-
-
-def test_edited_parts_are_marked_and_the_screen_still_fits(visit, models):
-    visitor = visit(width=1366, height=768)
-    model = models["lecture"]
-    text = model.tokenizer.decode(model.tokenizer.encode(TEXT)[:16])
-    edits = '[{"site": "block.1.head.0.output", "value": 0}]'
-    marks = visitor.page.get_by_role("img", name="edited")
-    visitor.open(model="lecture", text=text, block=1, head=0, step=7, edits=edits)
-    visitor.see("block.1.head.0.output")
-    visitor.expect(marks.count, 3)  # the block, the head, and the open matrix
-    assert visitor.page.evaluate("document.documentElement.scrollHeight") <= 768
-    computed = precise(model.inspect(text)["block.1.head.0.output"][-1, 0].item())
-    note = f"An edit set this number to {precise(0.0)}. Without it, the formula gives {computed}."
-    visitor.expect(visitor.page.get_by_role("note").all_inner_texts, [note])
-    visitor.page.get_by_role("button", name="Next head").click()
-    visitor.expect(marks.count, 1)  # the block
-    visitor.open(model="lecture", text=text, block=0, head=0, step=7, edits=edits)
-    visitor.see("block.0.head.0.output")
-    assert marks.count() == 0
-    visitor.open(model="lecture", text=text, view="heads", block=1, head=0, edits=edits)
-    visitor.expect(marks.count, 2)  # in the line above
-    assert visitor.page.evaluate("document.documentElement.scrollHeight") <= 768
-
-
-def test_active_edits_are_shown_in_every_view_and_can_be_undone(visitor):
-    edits = '[{"site": "block.1.head.0.output", "value": 0}, {"site": "block.0.head.1.output", "scale": 2}]'
-    bar = visitor.page.get_by_test_id("edits")
-    for view in ("steps", "heads", "compare", "why", "lens", "words"):
-        visitor.open(model="modern", text="The duck was too tired", view=view, edits=edits)
-        visitor.expect(lambda: "2 edits active" in bar.inner_text(), True)
-        assert "head 1.0: ablated" in bar.inner_text()
-        assert ("only the nearest neighbors use edits" in bar.inner_text()) == (view == "words")
-    visitor.open(model="modern", text="The duck was too tired", view="tiny", edits=edits)
-    visitor.expect(lambda: "does not use edits" in bar.inner_text(), True)
-    bar.get_by_role("button", name="Undo last").click()
-    visitor.expect(lambda: "1 edit active" in bar.inner_text(), True)
-    bar.get_by_role("button", name="Undo last").click()
-    visitor.expect(bar.count, 0)
 
 
 def test_steps_are_tidy_on_a_small_laptop(visit):

@@ -8,7 +8,7 @@ import torch
 
 from clearhead.inspect.word_senses import map_senses, neighbors
 from clearhead.model.attention_steps import compare, mix, project, softmax
-from tests.web.visitor import exact
+from tests.web.visitor import visible
 
 TEXT = "The duck was too tired"
 SENTENCES = ["the duck saw a cat", "a cat ran", "the cat and the ball"]
@@ -66,7 +66,7 @@ def test_neighbors_and_directions_match_python(visitor, models):
     for place, stage in ((0, "embedding"), (2, "final")):
         ids = [i for i, _ in neighbors(trace, trace[stage][1], stage, 10)]
         visitor.expect(
-            lambda place=place: shown(place), [exact(each) for each in model.tokenizer.pieces(ids)]
+            lambda place=place: shown(place), [visible(each) for each in model.tokenizer.pieces(ids)]
         )
     first, second = model.tokenizer.pieces([40, 41])
     visitor.page.get_by_role("textbox", name="From").fill(first)
@@ -74,7 +74,7 @@ def test_neighbors_and_directions_match_python(visitor, models):
     W = model.network.embedding.weight
     moved = trace["embedding"][1] + W[41] - W[40]
     ids = [i for i, _ in neighbors(trace, moved.detach(), "embedding", 10)]
-    visitor.expect(lambda: shown(0), [exact(each) for each in model.tokenizer.pieces(ids)])
+    visitor.expect(lambda: shown(0), [visible(each) for each in model.tokenizer.pieces(ids)])
 
 
 def test_edited_tiny_head_matches_python(visitor):

@@ -237,15 +237,7 @@ def shows(shown, x, write=short):
 
 
 def visible(token):
-    """A token as the page shows it, with invisible characters made visible."""
+    """A token as the page shows it, with control characters and the spaces around it made visible."""
     drawn = token.replace("\n", "⏎").replace("\t", "⇥")
     drawn = re.sub(r"[\x00-\x1f]", lambda found: chr(0x2400 + ord(found[0])), drawn)
-    trimmed = drawn.removeprefix(" ")
-    hidden = trimmed == "" or trimmed.startswith(" ") or trimmed.endswith(" ")
-    return drawn.replace(" ", "␣") if hidden else trimmed
-
-
-def exact(token):
-    """Like `visible`, but also shows a leading space."""
-    text = visible(token)
-    return f"␣{text}" if token.startswith(" ") and not text.startswith("␣") else text
+    return re.sub(r"^ +| +$", lambda found: "␣" * len(found[0]), drawn)

@@ -1,7 +1,7 @@
 /** What each block did at each token: how much attention and feed-forward added, and what the logit lens reads. */
 
 import { type Layout, rowY } from "../layout/columns";
-import { exactTokenLabel } from "../messages/format.svelte";
+import { tokenLabel } from "../messages/format.svelte";
 import type { Matrix } from "../model/matrix";
 import { PALETTES, type Theme } from "./colors";
 import { abbreviate, estimateWidth } from "./labels";
@@ -75,7 +75,7 @@ export function paintBlocks(
 function paintLens(pen: Pen, layout: Layout, lens: string[], width: number, theme: Theme): void {
   const fill = theme === "light" ? "#5f6570" : "#a4aab5";
   lens.forEach((token, block) => {
-    const label = abbreviate(exactTokenLabel(token), width - 3, (text) => estimateWidth(text, LABEL_SIZE));
+    const label = abbreviate(tokenLabel(token), width - 3, (text) => estimateWidth(text, LABEL_SIZE));
     const style = { size: LABEL_SIZE, fill, weight: block === lens.length - 1 ? 700 : 420 };
     pen.text(layout.columns.blocks.x + block * width, layout.top - 12, label, style);
   });

@@ -1,7 +1,7 @@
 /** The layout of lab results: scales for line plots, positions of points, and formatted values. */
 
 import { scaleLinear, scaleLog } from "d3-scale";
-import { localizeDecimal, short } from "../messages/format.svelte";
+import { localizeDecimal, short, tokenLabel } from "../messages/format.svelte";
 import type { LabResponse, LabLines, LabPoints } from "../engine/types";
 
 export type Value = LabResponse["findings"][number]["value"];
@@ -85,4 +85,12 @@ export function plotPoints(part: LabPoints, side: number, margin: number): { x: 
   );
   const scale = (value: number) => side / 2 + (value / radius) * (side / 2 - margin);
   return points.map(([x, y]) => ({ x: scale(x - center[0]!), y: side - scale(y - center[1]!) }));
+}
+
+/** The name of a row with its token as on the rest of the page: terminals show it in quotes or after its position. */
+export function rowName(name: string): string {
+  const quoted = /^(['"])(.*)\1$/s.exec(name);
+  if (quoted) return tokenLabel(quoted[2]!);
+  const placed = /^(\d+ )( .*)$/s.exec(name);
+  return placed ? placed[1]! + tokenLabel(placed[2]!) : name;
 }

@@ -223,6 +223,8 @@ export const de: Messages = {
   why: {
     description:
       "Der Residualstrom ist die Summe von allem, was in ihn geschrieben wurde; deshalb ist auch der Logit eines Tokens eine Summe, ebenso die Differenz zweier Logits: warum dieses Token und nicht jenes. Verfolge die größten Beiträge zurück: durch einen Kopf zu dem Token, auf das er achtet, und zu dem, was dort vorher geschrieben wurde.",
+    ask: "Warum?",
+    askSays: "Die Attribution erklärt diese Aufmerksamkeit.",
     way: "Attributionspfad",
     insteadOf: "statt",
     none: "kein anderes Token",
@@ -343,7 +345,7 @@ export const de: Messages = {
   },
   lens: {
     description:
-      "Die Logit-Linse liest den Residualstrom nach jedem Block so aus, als wäre dieser der letzte. Sie zeigt für jede Position, was das Modell vorhersagen würde, wenn es dort aufhörte. Lies sie von unten nach oben, wie die Vektoren durch den Stapel steigen: Block 0 ist die unterste Zeile, und der letzte Block ganz oben liefert die tatsächliche Vorhersage.",
+      "Die Logit-Linse liest den Residualstrom nach jedem Block so aus, als wäre dieser der letzte. Sie zeigt für jede Position, was das Modell vorhersagen würde, wenn es dort aufhörte. Lies sie von oben nach unten: Block 0 ist die erste Zeile, und die letzte Zeile ist die tatsächliche Vorhersage.",
     only: "Wahrscheinlichkeit des Ziel-Tokens anzeigen",
     summary: (token, share) => `„${token}“ ${share}`,
     here: (block, token) => `Nach Block ${block}, bei „${token}“:`,
@@ -784,9 +786,11 @@ export const de: Messages = {
     masked: "maskiert",
     exceeded: "Einige Zahlen sind größer und haben alle die kräftigste Farbe.",
     weights: "Aufmerksamkeit",
-    strips: "Farbstreifen unter einer Spalte: negativ → positiv",
+    strips: "Farbstreifen: negativ → positiv",
     barsSay:
       "Wie viel jeder Block zum Vektor jedes Tokens hinzugefügt hat, im Verhältnis zu dessen Länge: eine halbe Zelle, wenn beide gleich lang sind. Über den Balken: das Token, das die Logit-Linse nach jedem Block liest.",
+    space: "␣ Leerzeichen",
+    spaceSays: "Das Leerzeichen vor einem Wort gehört zum Token: „␣it“ und „it“ sind zwei Tokens.",
     own: "Die Farben jeder Spalte richten sich nach ihren größten Zahlen.",
   },
   walk: {

@@ -215,6 +215,8 @@ export const en = {
   why: {
     description:
       "The residual stream is the sum of everything written to it, so a token's logit is a sum too, and so is the difference of two logits: why this token and not that one. Follow the largest contributions back: through a head to the token it attends to, and to what was written there earlier.",
+    ask: "Why?",
+    askSays: "Attribution explains this attention.",
     way: "Attribution path",
     insteadOf: "instead of",
     none: "no other token",
@@ -325,7 +327,7 @@ export const en = {
   },
   lens: {
     description:
-      "The logit lens decodes the residual stream after each block as if that block were the last one. For every position, it shows what the model would predict if it stopped there. Read it from the bottom up, as the vectors rise through the stack: block 0 is the lowest row, and the last block, on top, gives the model's own prediction.",
+      "The logit lens decodes the residual stream after each block as if that block were the last one. For every position, it shows what the model would predict if it stopped there. Read it from the top down: block 0 is the first row, and the last row is the model's own prediction.",
     only: "show the probability of the target token",
     summary: (token: string, share: string) => `“${token}” ${share}`,
     here: (block: number, token: string) => `After block ${block}, at “${token}”:`,
@@ -767,6 +769,8 @@ export const en = {
     strips: "color strip under a column: negative → positive",
     barsSay:
       "How much each block added to each token's vector, relative to the vector's length: half a cell means the same length. Above the bars: the token that the logit lens reads after each block.",
+    space: "␣ space",
+    spaceSays: "A space before a word is part of its token: “␣it” and “it” are two tokens.",
     own: "Each column has its own color scale, set by its largest numbers.",
   },
   walk: {

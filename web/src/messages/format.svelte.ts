@@ -70,17 +70,17 @@ export function positionLabel(tokens: readonly string[], row: number): string {
   return label + String(row).replace(/\d/g, (digit) => SUBSCRIPTS[Number(digit)]!);
 }
 
-/** A token of a text for display: whitespace and control characters become visible where they matter. */
+/** A token for display, the same wherever it is named. Control characters and the spaces around it become visible,
+ * because " b" and "b" are two tokens. */
 export function tokenLabel(token: string): string {
-  const marked = token
-    .replaceAll("\n", "⏎")
-    .replaceAll("\t", "⇥")
-    // eslint-disable-next-line no-control-regex
-    .replaceAll(/[\x00-\x1f]/g, (control) => String.fromCharCode(0x2400 + control.charCodeAt(0)));
-  const trimmed = marked.replace(/^ /, "");
-  return trimmed === "" || trimmed.startsWith(" ") || trimmed.endsWith(" ")
-    ? marked.replaceAll(" ", "␣")
-    : trimmed;
+  return (
+    token
+      .replaceAll("\n", "⏎")
+      .replaceAll("\t", "⇥")
+      // eslint-disable-next-line no-control-regex
+      .replaceAll(/[\x00-\x1f]/g, (control) => String.fromCharCode(0x2400 + control.charCodeAt(0)))
+      .replaceAll(/^ +| +$/g, (spaces) => "␣".repeat(spaces.length))
+  );
 }
 
 /** Explains a token that is only part of a character, such as \xc3; undefined for other tokens. */
@@ -88,8 +88,4 @@ export function byteHint(words: { byteToken: (token: string) => string }, token:
   return /\\x[0-9a-f]{2}/.test(token) ? words.byteToken(token) : undefined;
 }
 
-/** A token of the vocabulary, such as a prediction. Also shows a leading space: " b" and "b" are two tokens. */
-export function exactTokenLabel(token: string): string {
-  const text = tokenLabel(token);
-  return token.startsWith(" ") && !text.startsWith("␣") ? `␣${text}` : text;
-}
+export { tokenLabel as exactTokenLabel };

@@ -219,6 +219,7 @@ export const FIGURES_000: typeof Labels = {
     `Block ${block} des Modells für den Text oben auf der Seite: die ersten ${shown} von ${d} Zahlen.`,
   stack: "der Stapel",
   into: "in Block 0",
+  blockOrder: "von unten nach oben",
   shape: "Form",
   numbersOf: "Zahlen",
   length: "Länge",

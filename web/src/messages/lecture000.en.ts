@@ -166,6 +166,7 @@ export const FIGURES_000 = {
     `Block ${block} of the model on the text at the top of the page: the first ${shown} of ${d} numbers.`,
   stack: "the stack",
   into: "into block 0",
+  blockOrder: "from the bottom up",
   shape: "shape",
   numbersOf: "numbers",
   length: "length",

@@ -15,13 +15,15 @@ const titleOf = (name: string, row: number, column = 0, query?: number) =>
   );
 
 test("titles say whose number it is", () => {
-  expect(titleOf("block.0.head.1.query", 1, 3)).toBe("query of “duck”, dimension 3");
-  expect(titleOf("block.0.head.1.masked", 2, 1)).toBe("masked score from “was” to “duck”");
-  expect(titleOf("block.0.head.1.weighed", 1, 3, 2)).toBe("weighted value of “duck”, dimension 3 for “was”");
-  expect(titleOf("block.0.hidden", 1, 3)).toBe("neuron of “duck”, neuron 3");
-  expect(titleOf("block.0.normed.mean", 1)).toBe("mean of “duck”");
-  expect(titleOf("logits", 1, 7)).toBe("logit of “␣pond” after “duck”");
-  expect(titleOf("logits", 1, 8)).toBe("logit of “8” after “duck”");
+  expect(titleOf("block.0.head.1.query", 1, 3)).toBe("query of “␣duck”, dimension 3");
+  expect(titleOf("block.0.head.1.masked", 2, 1)).toBe("masked score from “␣was” to “␣duck”");
+  expect(titleOf("block.0.head.1.weighed", 1, 3, 2)).toBe(
+    "weighted value of “␣duck”, dimension 3 for “␣was”",
+  );
+  expect(titleOf("block.0.hidden", 1, 3)).toBe("neuron of “␣duck”, neuron 3");
+  expect(titleOf("block.0.normed.mean", 1)).toBe("mean of “␣duck”");
+  expect(titleOf("logits", 1, 7)).toBe("logit of “␣pond” after “␣duck”");
+  expect(titleOf("logits", 1, 8)).toBe("logit of “8” after “␣duck”");
   expect(titleOf("block.0.head.1.W_Q", 3, 1)).toBe("weight, row 3, column 1");
   expect(titleOf("block.0.head.1.b_Q", 3)).toBe("bias 3");
 });

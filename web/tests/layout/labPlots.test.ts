@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { translateHeading } from "../../src/layout/labPlots";
+import { rowName, translateHeading } from "../../src/layout/labPlots";
 
 const HEADINGS = {
   steps: "Schritte",
@@ -20,3 +20,12 @@ test("leaves unknown headings as they are", () => {
   expect(translateHeading(HEADINGS, "toString")).toBe("toString");
   expect(translateHeading(undefined, "steps")).toBe("steps");
 });
+
+test.each([
+  ["' her'", "␣her"],
+  [`" 'll"`, "␣'ll"],
+  ["7  girl", "7 ␣girl"],
+  ["8 ,", "8 ,"],
+  ["0 at 0", "0 at 0"],
+  ["score", "score"],
+])("shows the row %s as %s", (name, shown) => expect(rowName(name)).toBe(shown));
