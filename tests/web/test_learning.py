@@ -180,7 +180,7 @@ def test_gradients_are_exported(visitor, lesson):
         visitor.page.get_by_role("menuitem", name="CSV").click()
     assert download.value.suggested_filename == "modern-gradient-final.csv"
     rows = download.value.path().read_text("utf-8-sig").splitlines()
-    assert len(rows) == 1 + len(TEXT)
+    assert len(rows) == 1 + len(lesson().texts[0])
     shown = [float(number) for number in rows[1].split(",")[-3:]]
     assert shown == pytest.approx(lesson().gradient["final"][0, -3:].tolist(), rel=1e-3, abs=1e-8)
 
