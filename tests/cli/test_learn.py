@@ -34,11 +34,14 @@ def test_step_as_json(clearhead, model_folder, lesson):
     assert document["other"] is None
     assert document["loss"]["before"] == pytest.approx(lesson.loss)
     assert [each["target"] for each in document["tokens"]] == list(TEXT[1:])
-    relative = [each["relative"] for each in document["weights"]]
-    assert relative == sorted(relative, reverse=True)
+    changes = [each["loss_change"] for each in document["weights"]]
+    assert changes == sorted(changes)
     name = document["weights"][0]["name"]
     change = lesson.apply().weight(name) - lesson.model.weight(name)
     assert document["weights"][0]["change"] == pytest.approx(change.norm().item(), rel=1e-4)
+    shown = clearhead("learn", model_folder, TEXT).out
+    assert f"Expected change of the loss (gradient × change): {document['expected']:+.4f}" in shown
+    assert f"{name:<24} {changes[0]:+.4f}" in shown
 
 
 def test_one_number_is_explained(clearhead, model_folder, lesson):

@@ -110,6 +110,23 @@ def test_a_run_with_adapters(story_file, tmp_path, model_folder):
     assert lesson.update("block.0.W_1").terms["adapter_B"].any()
 
 
+def test_a_timed_run(story_file, tmp_path):
+    """Its learning rate follows a number of steps that is adjusted while it trains."""
+    sizes = {**SMALL, "minutes": 0.02, "blocks": 1, "width": 16}
+    del sizes["steps"]
+    ch.train(story_file, tmp_path / "timed", **sizes)
+    run = ch.runs(tmp_path / "timed")[0]
+    last = len(run.metrics["loss"])
+    for step in {1, (last + 1) // 2, last}:
+        lesson = run.lesson(step, repeat=last)
+        for name, found in (
+            ("loss", lesson.loss),
+            ("gradient_norm", lesson.gradient_norm),
+            ("learning_rate", lesson.learning_rate),
+        ):
+            assert found == run.metrics[name][step - 1], (step, name)
+
+
 def test_a_recurrent_network_has_no_lesson(story_file, tmp_path):
     folder = tmp_path / "gru"
     settings = {**SMALL, "kind": "gru", "steps": 2, "snapshots": 0, "blocks": 1}

@@ -133,9 +133,23 @@ def test_the_step(kind):
     assert got["other"]["before"] == pytest.approx(ch.learn(lesson.model, OTHER).loss, rel=1e-4)
     assert got["losses"][-1] is None
     assert len(got["weights"]) == len(got["probabilities"]) == 4
-    relative = [each["relative"] for each in got["weights"]]
-    assert relative == sorted(relative, reverse=True)
+    changes = [each["loss_change"] for each in got["weights"]]
+    assert changes == sorted(changes)
+    assert changes[0] == pytest.approx(effect.weights[0].loss_change, rel=1e-2)
+    assert got["expected"] == pytest.approx(effect.expected, rel=1e-2)
+    assert got["steps"] == [{"loss": got["loss"], "other": got["other"]}]
     assert ask("/step").json()["other"] is None
+
+
+def test_several_steps(kind):
+    ask, lesson = kind
+    got = ask("/step", other=OTHER, steps=3).json()
+    losses = [each["loss"] for each in got["steps"]]
+    assert len(losses) == 3
+    assert got["loss"] == {"before": losses[0]["before"], "after": losses[-1]["after"]}
+    assert [each["before"] for each in losses[1:]] == [each["after"] for each in losses[:-1]]
+    assert losses[1]["before"] == pytest.approx(lesson.step().loss, rel=1e-2)
+    assert all(each["other"]["before"] is not None for each in got["steps"])
 
 
 @pytest.mark.parametrize(
@@ -151,6 +165,7 @@ def test_the_step(kind):
         ("/chain", {"name": "block.0.input", "row": 0}, "invalid_request", "expected a row and a column"),
         ("/update", {"name": "block.0.input", "row": 0}, "invalid_request", "does not exist"),
         ("/update", {"name": "block.0.W_1", "row": 0, "column": 9999}, "no_such_number", "column 9999"),
+        ("/step", {"steps": 21}, "invalid_request", "steps"),
         ("/step", {"other": "a"}, "one_token", "a text of one token has no next token"),
     ],
 )

@@ -1,6 +1,7 @@
 """The learning view: every number on it is that of the lesson in Python."""
 
 import re
+from decimal import Decimal
 
 import pytest
 
@@ -9,7 +10,7 @@ from clearhead.lessons.effect import measure_effect
 from clearhead.server.model_loader import ModelLibrary
 from clearhead.server.model_registry import LoadOptions, load_models
 from tests.serving import running
-from tests.web.visitor import fixed, precise, shows, visible
+from tests.web.visitor import precise, shows, visible
 
 TEXT = "The duck was too tired to swim"
 KINDS = ("lecture", "gpt2", "modern", "shared")
@@ -101,14 +102,87 @@ def test_a_weight_shows_its_update(visitor, lesson):
     card.locator("h3[data-cell='block.0.head.1.W_Q 3 1']").wait_for()
     numbers = expected.update("block.0.head.1.W_Q").at(3, 1)
     update = card.get_by_test_id("update")
-    assert shows(update.get_by_test_id("before").inner_text(), numbers["before"], lambda x: fixed(x, 6))
-    assert float(update.get_by_test_id("after").inner_text().replace("−", "-")) == pytest.approx(
-        numbers["after"], abs=1e-5
-    )
-    assert near(
-        card.get_by_test_id("chain-sum").inner_text(), expected.gradient["block.0.head.1.W_Q"][3, 1].item()
-    )
+    shown = {name: read(update.get_by_test_id(name)) for name in ("before", "change", "after")}
+    assert float(shown["before"]) == pytest.approx(numbers["before"], abs=1e-6)
+    assert float(shown["after"]) == pytest.approx(numbers["after"], abs=1e-5)
+    terms = [read(term) for term in update.locator("[data-update]").all()]
+    assert len(terms) == len(numbers) - 2
+    assert sum(terms) == shown["change"] == shown["after"] - shown["before"]  # exactly, as printed
+    gradient = expected.gradient["block.0.head.1.W_Q"][3, 1].item()
+    way = "up" if numbers["after"] > numbers["before"] else "down"
+    assert update.get_by_test_id("why").inner_text().startswith(f"It goes {way}")
+    assert near(card.get_by_test_id("chain-sum").inner_text(), gradient)
     assert not visitor.foreign_letters()
+
+
+def read(element):
+    return Decimal(element.inner_text().replace("−", "-"))
+
+
+@pytest.mark.parametrize("locale", ["en-GB", "de-DE"])
+@pytest.mark.parametrize(("width", "height"), [(1280, 720), (1366, 768)])
+def test_the_update_is_seen_first(visit, locale, width, height):
+    visitor = visit(width=width, height=height, locale=locale)
+    visitor.open(model="modern", text=TEXT, view="learning", chain="block.0.head.1.W_Q:3:1")
+    update = visitor.page.get_by_test_id("update")
+    update.get_by_test_id("after").wait_for()
+    card = visitor.page.get_by_test_id("chain").bounding_box()
+    for part in (update.get_by_test_id("why"), update.get_by_test_id("after"), update.locator("li").last):
+        box = part.bounding_box()
+        assert box["y"] >= card["y"]
+        assert box["y"] + box["height"] <= min(height, card["y"] + card["height"])
+    assert visitor.page.evaluate("document.documentElement.scrollHeight") <= height
+
+
+def test_terms_of_the_optimizer_are_explained(visitor):
+    visitor.open(model="lecture", text=TEXT, view="learning", chain="block.0.b_1:3:0")
+    term = visitor.button("second moment")
+    tooltip = visitor.page.locator("[role=tooltip]:popover-open")
+    term.hover()
+    tooltip.filter(has_text="AdamW divides by the root").wait_for()
+    visitor.page.mouse.move(2, 2)
+    tooltip.wait_for(state="hidden")
+    visitor.button("momentum").focus()
+    visitor.page.keyboard.press("Tab")  # to the next term
+    tooltip.filter(has_text="AdamW divides by the root").wait_for()
+
+
+def test_it_opens_at_the_largest_loss(visitor, lesson):
+    expected = lesson().losses.nan_to_num(-1).argmax().item()
+    visitor.open(model="modern", text=TEXT, view="learning")
+    row = visitor.page.locator(".stages tr.current [data-row]").first
+    assert row.get_attribute("data-row") == str(expected)
+    assert "row=" not in visitor.url
+    visitor.page.locator(".stages [data-stage=final][data-row='1']").click()
+    visitor.expect(lambda: row.get_attribute("data-row"), "1")
+    assert "row=1" in visitor.url
+
+
+def test_repeated_tokens_are_numbered(visitor):
+    visitor.open(model="modern", text="abab", view="learning", row=2)
+    assert visitor.page.locator(".stages tbody th").all_inner_texts() == ["a₀", "b₁", "a₂", "b₃"]
+    assert "“a₂”" in visitor.page.locator(".errors h2").inner_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("gradient", "block.0.nothing"), ("chain", "final:99:0"), ("taken", "99")]
+)
+def test_what_does_not_exist_in_the_address_is_reported(visitor, name, value):
+    visitor.open(model="modern", text=TEXT, view="learning", **{name: value})
+    notice = visitor.page.locator(".notice").filter(has_text="invalid or")
+    notice.filter(has_text=name).wait_for()
+
+
+def test_gradients_are_exported(visitor, lesson):
+    visitor.open(model="modern", text=TEXT, view="learning", gradient="final", row=2)
+    visitor.page.locator(".gradient").get_by_role("button", name="Export").click()
+    with visitor.page.expect_download() as download:
+        visitor.page.get_by_role("menuitem", name="CSV").click()
+    assert download.value.suggested_filename == "modern-gradient-final.csv"
+    rows = download.value.path().read_text("utf-8-sig").splitlines()
+    assert len(rows) == 1 + len(lesson().texts[0])
+    shown = [float(number) for number in rows[1].split(",")[-3:]]
+    assert shown == pytest.approx(lesson().gradient["final"][0, -3:].tolist(), rel=1e-3, abs=1e-8)
 
 
 def test_taking_the_step(visitor, lesson):
@@ -120,10 +194,40 @@ def test_taking_the_step(visitor, lesson):
         assert float(before) == pytest.approx(change.before, abs=2e-4)
         assert float(after) == pytest.approx(change.after, abs=2e-2)
     visitor.expect(lambda: "lesson=step" in visitor.url, True)
+    parts = visitor.page.get_by_test_id("expected").inner_text()
+    assert near(re.search(r"All weights: (\S+);", parts)[1], expected.expected)
     visitor.page.locator(".results").get_by_role(
         "button", name=re.compile("^(block|final|embedding)")
     ).first.click()
     visitor.page.locator("[role=grid]").wait_for()
+
+
+def test_taking_several_steps(visitor, lesson):
+    expected = measure_effect(lesson(), "A cat", steps=3).steps
+    visitor.open(model="modern", text=TEXT, view="learning", lesson="step", other="A cat")
+    for _ in range(2):
+        visitor.button("Take another step").click()
+        visitor.settle()
+    assert "taken=3" in visitor.url
+    rows = visitor.page.get_by_test_id("steps").locator("tbody tr")
+    visitor.expect(rows.count, 3)
+    for row, (loss, other) in zip(rows.all(), expected, strict=True):
+        for cell, change in zip(row.locator("td").all(), (loss, other), strict=True):
+            shown = [float(number) for number in cell.inner_text().split(" → ")]
+            assert shown == pytest.approx(list(change), abs=2e-2)
+    visitor.button("Back to one step").click()
+    visitor.expect(lambda: "taken" in visitor.url, False)
+
+
+def test_the_other_text_is_in_its_field(visitor):
+    visitor.open(model="modern", text=TEXT, view="learning", lesson="step")
+    field = visitor.page.get_by_label("Another text")
+    visitor.expect(lambda: field.input_value() != "", True)
+    field.fill("")
+    visitor.settle()
+    assert field.input_value() == ""  # while the reader types
+    field.fill("A cat")
+    visitor.expect(lambda: "other=A" in visitor.url, True)
 
 
 def test_a_text_of_one_token_has_nothing_to_learn(visit):
@@ -166,6 +270,9 @@ def test_a_training_run_shows_when_a_head_moved(visit, home, tmp_path, story_tex
         visitor.open(text=TEXT, view="learning", head=1)
         tabs = visitor.page.locator("[data-place=views]").bounding_box()
         assert tabs["height"] < 48  # one line, with the slider
+        visitor.page.set_viewport_size({"width": 1280, "height": 720})
+        visitor.expect(lambda: visitor.page.locator("[data-place=views]").bounding_box()["height"] < 48, True)
+        visitor.page.set_viewport_size({"width": 1366, "height": 768})
         visitor.button("Trainingslauf").click()
         cell = visitor.page.locator(f"[data-move='W_Q {start}']")
         cell.wait_for()

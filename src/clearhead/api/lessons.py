@@ -11,6 +11,7 @@ from clearhead.api.inspection import Slice
 
 MAX_TERMS = 100
 MAX_SNAPSHOTS = 200
+MAX_STEPS = 20
 NumberOwner = Annotated[
     Name, Field(description="A site listed by /api/trace, or a weight.", examples=["block.0.head.0.W_Q"])
 ]
@@ -159,10 +160,11 @@ class UpdateResponse(WireModel):
 
 
 class StepRequest(LessonRequest):
-    """The step is taken on a copy of the model."""
+    """The steps are taken on a copy of the model, all on the same text."""
 
     other: Text | None = Field(None, description="Another text, whose loss is compared as well.")
     count: TermCount = 8
+    steps: Annotated[int, Field(ge=1, le=MAX_STEPS)] = Field(1, description="How many steps to take.")
 
 
 class LossBeforeAfter(WireModel):
@@ -170,8 +172,19 @@ class LossBeforeAfter(WireModel):
     after: float | None
 
 
+class StepLosses(WireModel):
+    """The losses before and after one step."""
+
+    loss: LossBeforeAfter
+    other: LossBeforeAfter | None
+
+
 class WeightMove(WireModel):
     name: str
+    loss_change: float | None = Field(
+        description="Gradient × change, summed over the numbers of the weight and over the steps: its part of the "
+        "expected change of the loss."
+    )
     change: float | None = Field(description="The norm of the change.")
     relative: float | None = Field(description="The same, divided by the norm of the weight before the step.")
 
@@ -186,12 +199,16 @@ class ProbabilityMove(WireModel):
 
 
 class StepResponse(WireModel):
-    """What the step changes."""
+    """What the steps change."""
 
-    loss: LossBeforeAfter
-    losses: list[float | None] = Field(description="After the step, one per position.")
+    loss: LossBeforeAfter = Field(description="Before the first and after the last step.")
+    losses: list[float | None] = Field(description="After the last step, one per position.")
     other: LossBeforeAfter | None
-    weights: list[WeightMove] = Field(description="The largest relative change first.")
+    steps: list[StepLosses] = Field(description="One per step.")
+    expected: float | None = Field(
+        description="The change of the loss to first order: gradient × change, summed over all weights and steps."
+    )
+    weights: list[WeightMove] = Field(description="The largest expected fall of the loss first.")
     probabilities: list[ProbabilityMove] = Field(description="The largest change first.")
 
 

@@ -44,7 +44,7 @@ def learn(
 ) -> None:
     """Show what one training step on a text would do.
 
-    Shows each token's loss, the loss before and after the step, and the weights that change most; or, for one
+    Shows each token's loss, the loss before and after the step, and the weights that lower it most; or, for one
     number of a weight, the terms of its update and the tokens that move it. The model does not change.
 
     \b
@@ -124,6 +124,7 @@ def _step_document(lesson: Lesson, effect: StepEffect) -> dict[str, Any]:
             for token, target, before, after in rows
             if target is not None
         ],
+        "expected": effect.expected,
         "weights": [each._asdict() for each in effect.weights],
     }
 
@@ -155,9 +156,11 @@ def _show_step(lesson: Lesson, effect: StepEffect) -> None:
     out.print(f"\nloss on this text     {effect.loss.before:.4f} → {effect.loss.after:.4f}")
     if effect.other is not None:
         out.print(f"loss on the other     {effect.other.before:.4f} → {effect.other.after:.4f}")
-    out.print("\nWeights that change most (norm of the change / norm of the weight):")
+    out.print(
+        f"\nExpected change of the loss (gradient × change): {effect.expected:+.4f}; these weights lower it most:"
+    )
     for each in effect.weights:
-        out.print(f"  {each.name:<24} {each.relative:.4f}")
+        out.print(f"  {each.name:<24} {each.loss_change:+.4f}")
     out.print(
         "\nExplain one number with --weight NAME --at ROW,COLUMN (for a bias, gain or shift, --at INDEX)."
     )

@@ -79,7 +79,11 @@ class Lesson:
     @cached_property
     @torch.no_grad()
     def losses(self) -> Tensor:
-        """-ln P(target) at each position, B T, or T for one text; NaN where there is no target."""
+        """-ln P(target) at each position, B T, or T for one text.
+
+        NaN where there is no target: at the last token of a text, at padding and, in a bidirectional model, at every
+        token that is not masked. `losses.nanmean()` is the loss.
+        """
         logits = self.gradient.site_value(Site("logits")).float().transpose(1, 2)
         found = F.cross_entropy(logits, self.target_ids, ignore_index=IGNORED, reduction="none")
         found = found.masked_fill(self.target_ids == IGNORED, math.nan)

@@ -147,20 +147,22 @@ def update(body: api.UpdateRequest, query: Query) -> api.UpdateResponse:
 
 
 def step(body: api.StepRequest, query: Query) -> api.StepResponse:
-    """Take the step on a copy of the model, and return what changes."""
+    """Take one or more steps on a copy of the model, and return what changes."""
     lesson = _find(body, query)
     other = None if not body.other else encode(query.model(body.model), body.other)
-    effect = measure_effect(lesson, other, body.count, query.check_connected)
+    effect = measure_effect(lesson, other, body.count, query.check_connected, body.steps)
     targets = lesson.target_ids[0].tolist()
     texts = _spell(lesson, torch.tensor([each.id for each in effect.probabilities]))
     return api.StepResponse(
         loss=_change(effect.loss),
         losses=finite(effect.losses[0].tolist()),
         other=None if effect.other is None else _change(effect.other),
-        weights=[
-            api.WeightMove(name=each.name, change=finite(each.change), relative=finite(each.relative))
-            for each in effect.weights
+        steps=[
+            api.StepLosses(loss=_change(loss), other=None if other is None else _change(other))
+            for loss, other in effect.steps
         ],
+        expected=finite(effect.expected),
+        weights=[api.WeightMove(**finite(each._asdict())) for each in effect.weights],
         probabilities=[
             api.ProbabilityMove(
                 position=each.position,

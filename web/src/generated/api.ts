@@ -517,7 +517,7 @@ export interface paths {
         put?: never;
         /**
          * Step
-         * @description Take the step on a copy of the model, and return what changes.
+         * @description Take one or more steps on a copy of the model, and return what changes.
          */
         post: operations["step_api_lesson_step_post"];
         delete?: never;
@@ -3221,8 +3221,16 @@ export interface components {
             weight?: string | null;
         };
         /**
+         * StepLosses
+         * @description The losses before and after one step.
+         */
+        StepLosses: {
+            loss: components["schemas"]["LossBeforeAfter"];
+            other: components["schemas"]["LossBeforeAfter"] | null;
+        };
+        /**
          * StepRequest
-         * @description The step is taken on a copy of the model.
+         * @description The steps are taken on a copy of the model, all on the same text.
          */
         StepRequest: {
             /**
@@ -3246,22 +3254,39 @@ export interface components {
              * @default 8
              */
             count?: number;
+            /**
+             * Steps
+             * @description How many steps to take.
+             * @default 1
+             */
+            steps?: number;
         };
         /**
          * StepResponse
-         * @description What the step changes.
+         * @description What the steps change.
          */
         StepResponse: {
+            /** @description Before the first and after the last step. */
             loss: components["schemas"]["LossBeforeAfter"];
             /**
              * Losses
-             * @description After the step, one per position.
+             * @description After the last step, one per position.
              */
             losses: (number | null)[];
             other: components["schemas"]["LossBeforeAfter"] | null;
             /**
+             * Steps
+             * @description One per step.
+             */
+            steps: components["schemas"]["StepLosses"][];
+            /**
+             * Expected
+             * @description The change of the loss to first order: gradient × change, summed over all weights and steps.
+             */
+            expected: number | null;
+            /**
              * Weights
-             * @description The largest relative change first.
+             * @description The largest expected fall of the loss first.
              */
             weights: components["schemas"]["WeightMove"][];
             /**
@@ -3511,6 +3536,11 @@ export interface components {
         WeightMove: {
             /** Name */
             name: string;
+            /**
+             * Loss Change
+             * @description Gradient × change, summed over the numbers of the weight and over the steps: its part of the expected change of the loss.
+             */
+            loss_change: number | null;
             /**
              * Change
              * @description The norm of the change.

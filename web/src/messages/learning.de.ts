@@ -9,11 +9,17 @@ export const learning: Messages["learning"] = {
   recipe: (optimizer, rate) => `${optimizer}, Lernrate ${rate}`,
   norm: (norm, clip) => `Norm des Gradienten aller Gewichte: ${norm}; begrenzt auf höchstens ${clip}.`,
   edits: "Änderungen gehören nicht zu einem Trainingsschritt: Er wird für das Modell selbst berechnet.",
-  parts: { gradient: "Gradienten", step: "Schritt ausführen", run: "Trainingslauf" },
+  parts: { gradient: "Gradienten", run: "Trainingslauf" },
+  afterSteps: (steps) => (steps === 1 ? "Nach dem Schritt" : `Nach ${steps} Schritten`),
+  take: "Schritt ausführen",
+  takeMore: "Noch einen Schritt ausführen",
+  startOver: "Zurück zu einem Schritt",
   partsTitle: "Teile der Lernansicht",
-  stages: "Größe des Gradienten an jeder Stufe, von rechts nach links zu lesen",
+  stages: "Norm (Länge) des Gradienten je Stufe, von rechts nach links zu lesen",
   block: (block) => `Block ${block}`,
   stage: (stage, token, norm) => `${stage} von „${token}“: Gradient mit der Norm ${norm}`,
+  logitStage: (norm, n) =>
+    `${norm}\nAn den Logits ist der Gradient p − y, geteilt durch die ${n} Vorhersagen, deren Mittelwert der Verlust ist.`,
   token: "Token",
   loss: "Verlust",
   target: "Nächstes Token",
@@ -23,6 +29,8 @@ export const learning: Messages["learning"] = {
   errors: (token) => `p − y an den Logits nach „${token}“`,
   errorsHint:
     "Die Wahrscheinlichkeit des Ziels sollte 1 sein, alle anderen 0. Der Gradientenabstieg erhöht das Logit des Ziels und senkt die anderen.",
+  mean: (n) =>
+    n === 1 ? "Gradient: $p - y$" : `Gradient: $(p - y) / ${n}$, weil der Verlust ein Mittelwert ist`,
   others: (count) => `${count} andere`,
   isTarget: "Ziel",
   gradientOf: (site) => `Gradient nach: ${site}`,
@@ -42,11 +50,19 @@ export const learning: Messages["learning"] = {
   inSteps: "Zeigen, wie diese Zahl berechnet wurde",
   more: (n) => `… ${n} weitere`,
   update: "Was der Schritt mit diesem Gewicht macht",
+  chainRule: "Sein Gradient nach der Kettenregel",
+  why: ({ change, gradient, cause }, value, causeName) => {
+    if (change === 0) return "Es bleibt gleich.";
+    const way = change > 0 ? "steigt" : "sinkt";
+    if (gradient === -change)
+      return `Es ${way}: Sein Gradient ist ${gradient > 0 ? "positiv" : "negativ"} (${value}), also senkt ein ${change > 0 ? "größerer" : "kleinerer"} Wert den Verlust.`;
+    const slope = gradient === 0 ? "0" : `${gradient > 0 ? "positiv" : "negativ"} (${value})`;
+    return `Es ${way}, obwohl sein Gradient ${slope} ist${cause === null ? "." : `. Der Grund ist „${causeName}“.`}`;
+  },
   before: "alter Wert",
   change: "Änderung",
   after: "neuer Wert",
-  against:
-    "Darunter stehen die Teile seines Gradienten. Das Gewicht bewegt sich ihnen entgegen: Ein positiver Teil senkt es, ein negativer hebt es.",
+  against: "Teile seines Gradienten: Ein negativer Teil hebt das Gewicht (↑), ein positiver senkt es (↓).",
   rate: (rate) => `Lernrate ${rate}`,
   updateTerms: {
     gradient: "einfacher Gradientenabstieg",
@@ -63,6 +79,26 @@ export const learning: Messages["learning"] = {
     adapter_B: "Adapter B",
     adapter_AB: "beide Adapter",
   },
+  updateHints: {
+    gradient: "Einfacher Gradientenabstieg: minus Lernrate mal Gradient.",
+    clipping:
+      "Ist der Gradient aller Gewichte zusammen länger als die Grenze, wird er im Ganzen auf diese Länge gekürzt.",
+    momentum:
+      "Ersetzt den Gradienten durch einen gleitenden Mittelwert über die Schritte. Im ersten Schritt von AdamW ist das der Gradient selbst; Muon blickt zusätzlich einen Schritt voraus (Nesterov).",
+    second_moment:
+      "AdamW teilt durch die Wurzel des gleitenden Mittelwerts der quadrierten Gradienten, damit sich alle Gewichte etwa gleich weit bewegen. Im ersten Schritt bewegt sich jede Zahl um etwa die Lernrate.",
+    newton_schulz:
+      "Muon ersetzt die Matrix der Richtungen durch eine, deren Singulärwerte alle nahe 1 sind. Jede Zahl hängt dann von der ganzen Matrix ab und kann sogar ihr Vorzeichen ändern.",
+    rows: "NorMuon teilt jede Zeile durch das gleitende quadratische Mittel ihrer Zahlen, damit sich alle Zeilen etwa gleich weit bewegen.",
+    shape: "Muon multipliziert mit √(Ausgänge / Eingänge), wenn die Matrix mehr Ausgänge als Eingänge hat.",
+    weight_decay:
+      "Zieht das Gewicht in Richtung 0: Lernrate mal Weight Decay mal alter Wert, unabhängig vom Verlust.",
+    rounding: "Was verloren geht, weil der neue Wert als float32-Zahl gespeichert wird.",
+    frozen: "Dieses Gewicht wird nicht trainiert.",
+    adapter_A: "Was die Änderung der Matrix A des Adapters beiträgt.",
+    adapter_B: "Was die Änderung der Matrix B des Adapters beiträgt.",
+    adapter_AB: "Was die Änderungen von A und B gemeinsam beitragen.",
+  },
   byPosition: "Tokens, die es verwenden",
   byPositionHint:
     "Was die Verwendung des Gewichts an jedem Token zu seinem Gradienten beiträgt, die größten zuerst.",
@@ -70,17 +106,18 @@ export const learning: Messages["learning"] = {
   byTargetHint: "Was der Verlust jeder Vorhersage zum Gradienten des Gewichts beiträgt, die größten zuerst.",
   prediction: (token, target) => `${token} → ${target}`,
   takeHint: "Wendet die Änderung auf eine Kopie des Modells an und vergleicht sie mit dem Modell davor.",
-  taking: "Der Schritt wird ausgeführt …",
+  taking: "Es wird trainiert …",
   other: "Ein anderer Text",
   otherHint: "ein Text, auf dem der Schritt nicht berechnet wurde",
   thisText: "Dieser Text",
   otherText: "Anderer Text",
   lossChange: (before, after) => `${before} → ${after}`,
-  changedWeights: "Gewichte, die sich am meisten ändern",
-  changedHint:
-    "Die Norm der Änderung im Verhältnis zur Norm des Gewichts. Im ersten Schritt bewegt AdamW jede Zahl um etwa die Lernrate; deshalb ändern sich Biases, die klein sind, am meisten.",
+  stepNumber: (step) => `Schritt ${step}`,
+  changedWeights: "Gewichte, die den Verlust am meisten senken",
+  expected: (expected, actual) =>
+    `Gradient × Änderung, summiert über die Zahlen eines Gewichts: sein Teil der erwarteten Änderung des Verlusts. Alle Gewichte: ${expected}; tatsächlich änderte sich der Verlust um ${actual}.`,
   moved: "Wahrscheinlichkeiten, die sich am meisten ändern",
-  movedAfter: (token, position) => `nach „${token}“ (${position})`,
+  movedAfter: (token) => `nach „${token}“`,
   run: {
     title: (run) => `Trainingslauf ${run}`,
     slider: "Trainingszeit",

@@ -3,7 +3,7 @@
 import { blockNames, endNames, headNames } from "../engine/inspect/sites";
 import type { Config } from "../engine/types";
 import { isGated } from "./derivation";
-import { isVector, isWeight, parseSite, siteShape } from "./sites";
+import { type Cell, isVector, isWeight, parseSite, siteShape } from "./sites";
 
 /** A block, a head of a block, or what is outside the blocks. */
 export interface ModelPart {
@@ -33,6 +33,13 @@ export function hasGradient(config: Config, name: string): boolean {
   const { block, head } = parseSite(name);
   const isInside = (block ?? 0) < config.n_block && (head ?? 0) < config.n_head;
   return isInside && namesIn(config, { block, head }).includes(name);
+}
+
+/** Whether a number of a site or weight exists, for a text of `length` tokens. */
+export function isGradient(config: Config, length: number, { name, row, column }: Cell): boolean {
+  if (!hasGradient(config, name)) return false;
+  const [rows, columns] = gradientShape(config, length, name);
+  return row < rows && column < columns;
 }
 
 /** The rows and columns of a gradient for a text of `length` tokens. */

@@ -30,6 +30,7 @@ export function syncHistory(getPage: () => Page): void {
       edits,
       stop,
       lesson,
+      taken,
       gradient,
       chain,
     } = page.location;
@@ -47,6 +48,7 @@ export function syncHistory(getPage: () => Page): void {
       edits.map(({ site }) => site),
       stop,
       lesson,
+      taken,
       gradient,
       chain,
     ]);

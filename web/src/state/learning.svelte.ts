@@ -3,6 +3,7 @@
 import { SvelteMap } from "svelte/reactivity";
 import type { ApiClient, LessonInput } from "../engine/client";
 import type { Schemas } from "../engine/types";
+import { positionLabel, tokenLabel } from "../messages/format.svelte";
 import type { Matrix } from "../model/matrix";
 import { type Area, areaKey } from "../model/sites";
 
@@ -61,6 +62,15 @@ export class GradientCache {
 export function largestLoss({ targets }: Pick<Lesson, "targets">): number {
   const known = targets.map((target) => target?.loss ?? -Infinity);
   return known.indexOf(Math.max(...known));
+}
+
+/** The target of a position for display; one that is the next token of the text is numbered like it. */
+export function targetLabel(
+  { tokens, targets }: Pick<Lesson, "tokens" | "targets">,
+  position: number,
+): string {
+  const text = targets[position]?.text ?? "";
+  return text === tokens[position + 1] ? positionLabel(tokens, position + 1) : tokenLabel(text);
 }
 
 /** The position whose prediction is shown: the selected one, or the last one before it that has a target. */

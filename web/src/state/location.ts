@@ -29,6 +29,7 @@ export type ViewName = (typeof VIEWS)[number];
 export const WITHOUT_TEXT: readonly ViewName[] = ["lectures", "tiny", "labs", "training"];
 
 /** The parts of the learning view. */
+export const MOST_STEPS = 20; // the server's limit
 export const LESSON_PARTS = ["gradient", "step", "run"] as const;
 export type LessonPart = (typeof LESSON_PARTS)[number];
 
@@ -73,6 +74,7 @@ export interface PageLocation {
   filter: string; // group of sites to compare
   tiny: TinyExample | null; // null for the default example
   lesson: LessonPart;
+  taken: number; // how many training steps are taken
   gradient: string; // the site or weight whose gradient is shown; "" for the usual one
   interval: number; // between two snapshots of the training run; -1 for the first
   chain: OpenCell[]; // the numbers whose gradients were opened, each from the one before
@@ -120,6 +122,7 @@ export const START_LOCATION: PageLocation = {
   typed: {},
   tiny: null,
   lesson: "gradient",
+  taken: 1,
   gradient: "",
   interval: -1,
   chain: [],
@@ -131,7 +134,18 @@ export const START_LOCATION: PageLocation = {
   filter: "",
 };
 
-const NUMBERS = ["block", "head", "step", "site", "row", "column", "target", "against", "interval"] as const;
+const NUMBERS = [
+  "block",
+  "head",
+  "step",
+  "site",
+  "row",
+  "column",
+  "target",
+  "against",
+  "interval",
+  "taken",
+] as const;
 const SWITCHES = ["only", "patched", "alone", "presenting"] as const;
 const SAMPLING_LIMITS = { temperature: [0, 5], topK: [0, 100_000], topP: [0.01, 1], minP: [0, 1] } as const;
 
@@ -233,6 +247,7 @@ export function fromQuery(text: string): PageLocation {
     lesson: LESSON_PARTS.includes(lesson) ? lesson : START_LOCATION.lesson,
     gradient: /^[\w.]*$/.test(gradient) ? gradient : START_LOCATION.gradient,
     interval: integer("interval"),
+    taken: integer("taken") >= 1 && integer("taken") <= MOST_STEPS ? integer("taken") : START_LOCATION.taken,
     chain: parseCells(query.get("chain") ?? ""),
     stop: isStop(stop) ? stop : START_LOCATION.stop,
     presenting: query.get("presenting") === "yes",

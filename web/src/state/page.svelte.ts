@@ -6,6 +6,7 @@ import { type Problem, toProblem } from "../engine/problem";
 import { fetchAppended, fetchTrace, fetchWithEdits } from "../engine/traces";
 import type { Edit } from "../engine/types";
 import type { Theme } from "../drawing/colors";
+import { hasGradient, isGradient } from "../model/gradientSites";
 import type { HeadIndex } from "../model/headKinds";
 import { isSnapshot, runName, trainedNow } from "../model/runs";
 import { sampleToken, tokenProbabilities } from "../model/sampling";
@@ -152,16 +153,20 @@ export class Page extends Selection {
         void this.examples.load(this.location.model);
         return;
       }
-      const opened = this.location.open.length;
+      const [opened, chained] = [this.location.open.length, this.location.chain.length];
       await this.#run(ids && { ids, piece: "", dropped: 0 }).catch((error) => this.#replaceText(error));
-      const { block, head, row, open } = this.location;
+      const { block, head, row, open, gradient, chain } = this.location;
+      const { config } = this;
       const beyond = {
         block: block !== this.block,
         head: head !== this.head,
         row: row >= this.length,
         open: open.length < opened,
+        gradient: gradient !== "" && config !== null && !hasGradient(config, gradient),
+        chain: chain.length < chained,
       };
-      const names = ["block", "head", "row", "open"] as const;
+      if (beyond.gradient) this.location.gradient = START_LOCATION.gradient;
+      const names = ["block", "head", "row", "open", "gradient", "chain"] as const;
       this.ignored = [...this.ignored, ...names.filter((name) => this.shown !== null && beyond[name])];
     });
   }
@@ -226,6 +231,7 @@ export class Page extends Selection {
   async setExample(text: string): Promise<void> {
     const opening = text === this.#opening ? this.#opensAt : {};
     Object.assign(this.location, { row: -1, column: -1 }, opening);
+    this.isRowChosen = false;
     await this.setText(text, false);
   }
 
@@ -336,6 +342,7 @@ export class Page extends Selection {
     if (location.model === "") location.model = before.model;
     location.text ??= before.text;
     this.location = location;
+    this.isRowChosen = location.row >= 0;
     this.draft = location.text ?? "";
     this.hovered = null;
     const inputKey = ({ model, text, edits }: PageLocation) => JSON.stringify([model, text, edits]);
@@ -424,6 +431,8 @@ export class Page extends Selection {
       return findStep(name, config) !== null && row < rows && column < columns;
     };
     if (!this.location.open.every(isShown)) this.location.open = [];
+    const hasNumber = (cell: Cell) => isGradient(config, trace.ids.length, cell);
+    if (!this.location.chain.every(hasNumber)) this.location.chain = [];
     this.hovered = null;
   }
 }

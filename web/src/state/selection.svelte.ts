@@ -50,6 +50,7 @@ export class Selection {
   shown = $state.raw<ShownText | null>(null);
   unavailable = $state(false); // whether the last move led to something that a saved file lacks
   ignored = $state.raw<string[]>([]); // parameters of the address that are invalid or do not fit the model and text
+  isRowChosen = $state(false); // whether the reader or the address chose the token
   hovered = $state.raw<Cell | null>(null);
   headOrder = $state.raw<HeadIndex[] | null>(null); // null for the order of the model
 
@@ -60,6 +61,7 @@ export class Selection {
     readonly offline: OfflineSource | null,
   ) {
     this.location = fromQuery(query);
+    this.isRowChosen = this.location.row >= 0;
     this.ignored = invalidParameters(query);
   }
 
@@ -133,6 +135,7 @@ export class Selection {
     if (part !== this.location.part && target.step === undefined) target = { ...target, step: 0, site: 0 };
     if (target.step !== undefined && target.step !== this.location.step) target = { site: 0, ...target };
     Object.assign(this.location, { open: [] }, target);
+    if (target.row !== undefined) this.isRowChosen = target.row >= 0;
     this.ignored = [];
     this.#target = null;
     this.hovered = null;
@@ -276,7 +279,8 @@ export class Selection {
   get query(): string {
     const { block, head, row } = this;
     const step = this.step === 0 ? 0 : (this.steps[this.step]?.name ?? this.location.step);
-    return toQuery({ ...this.location, block, head, step, row: this.location.row < 0 ? -1 : row });
+    const isUsual = this.location.row < 0 || (this.location.view === "learning" && !this.isRowChosen);
+    return toQuery({ ...this.location, block, head, step, row: isUsual ? -1 : row });
   }
 
   /** The areas that the views show for the current head or another one. */

@@ -40,6 +40,7 @@ const LOCATION: PageLocation = {
   axis: "log",
   lab: "scale",
   lesson: "step",
+  taken: 4,
   gradient: "block.1.head.0.W_Q",
   interval: 2,
   chain: [
@@ -104,6 +105,10 @@ test("names the parameters that are invalid", () => {
     "settings",
   ]);
   expect(invalidParameters("?view=lectures&stop=001.10")).toEqual(["stop"]);
+  expect(invalidParameters("?view=learning&lesson=step&taken=21&gradient=a-b")).toEqual([
+    "taken",
+    "gradient",
+  ]);
   expect(invalidParameters("?view=lectures&stop=001.9")).toEqual([]);
   expect(invalidParameters(toQuery({ ...START_LOCATION, text: "a", block: 2, only: true }))).toEqual([]);
 });

@@ -40,3 +40,12 @@ test("a neuron is inactive if it is 0 for every token", () => {
   expect([0, 1, 2, 3].map((column) => select(column))).toEqual([true, false, false, true]);
   expect(select(0, "norm2")).toBe(false); // a dimension of the residual stream
 });
+
+test("the learning view has its own usual token, which is not in the address", () => {
+  const selection = selectIn("?view=learning", ACTIVATIONS);
+  selection.location.row = 1; // chosen along with the text
+  expect([selection.isRowChosen, selection.query]).toEqual([false, "?view=learning"]);
+  selection.goTo({ row: 1 });
+  expect([selection.isRowChosen, selection.query]).toEqual([true, "?view=learning&row=1"]);
+  expect(selectIn("?view=learning&row=0", ACTIVATIONS).isRowChosen).toBe(true);
+});

@@ -1,0 +1,24 @@
+import { expect, test } from "vitest";
+import { largestLoss, targetLabel, targetPosition } from "../../src/state/learning.svelte";
+
+const target = (text: string, loss: number) => ({ id: 0, text, probability: Math.exp(-loss), loss });
+const LESSON = {
+  tokens: ["the", " cat", ".", " It", " sat", "."],
+  targets: [target(" cat", 2), target(".", 0.1), target(" It", 3), target(" sat", 1), target(".", 0), null],
+};
+
+test("the largest loss is that of a position with a target", () => {
+  expect(largestLoss(LESSON)).toBe(2);
+  expect(targetPosition(LESSON, 5)).toBe(4);
+});
+
+test("a target is numbered like the token of the text that it is", () => {
+  expect(LESSON.targets.slice(0, -1).map((_, i) => targetLabel(LESSON, i))).toEqual([
+    "cat",
+    ".₂",
+    "It",
+    "sat",
+    ".₅",
+  ]);
+  expect(targetLabel({ ...LESSON, targets: [target(" dog", 1)] }, 0)).toBe("dog"); // of a masked token
+});
