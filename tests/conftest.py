@@ -1,5 +1,6 @@
 """Shared fixtures: an isolated home folder, one thread per worker, and a small model trained once."""
 
+import gc
 import os
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ from hypothesis import HealthCheck, settings
 from clearhead.errors import UserError
 from clearhead.formats.pulled import pull
 from clearhead.language_model import load
+from clearhead.runs import saved_run
 from clearhead.runs.request import TrainingRequest
 from clearhead.runs.run import Run
 from clearhead.text import chat
@@ -36,6 +38,9 @@ settings.register_profile(
 settings.load_profile("clearhead")
 # Only the limit on CPU time ends a chat template: the limit on wall time depends on the load.
 chat.LONGEST_WAIT = 120
+# Waiting for the disk protects from a power failure, which no test causes.
+os.fsync = lambda handle: None
+saved_run.SAMPLE_TOKENS = 8  # a run writes a sample at each validation
 
 HOMES = count()
 
@@ -51,6 +56,10 @@ def pytest_collection_modifyitems(items):
         if SLOW.intersection(item.fixturenames) and not item.get_closest_marker("smoke"):
             item.add_marker("slow")
     items.sort(key=lambda item: item.path.parent.name not in LONG)
+
+
+def pytest_collection_finish():
+    gc.freeze()  # keeps the garbage collector from visiting the modules and collected tests again and again
 
 
 @pytest.fixture(autouse=True)
