@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 from clearhead.errors import UserError
 from clearhead.formats.pulled import pull
 from clearhead.language_model import load
-from clearhead.runs import saved_run
+from clearhead.runs import loss_curve, saved_run
 from clearhead.runs.request import TrainingRequest
 from clearhead.runs.run import Run
 from clearhead.text import chat
@@ -43,6 +43,7 @@ os.fsync = lambda handle: None
 saved_run.SAMPLE_TOKENS = 8  # a run writes a sample at each validation
 
 HOMES = count()
+DRAW_CURVE = loss_curve.loss_curve
 
 SLOW = {"browser", "smollm2_file"}  # tests that use these fixtures are slow, unless marked smoke
 
@@ -72,6 +73,27 @@ def home(tmp_path_factory, monkeypatch):
     for name in ("NO_COLOR", "FORCE_COLOR", "CLEARHEAD_DEBUG", "CLEARHEAD_CONFIG"):
         monkeypatch.delenv(name, raising=False)
     return folder
+
+
+class BlankCurve:
+    def __init__(self, metrics):
+        pass
+
+    def _repr_svg_(self):
+        return '<svg xmlns="http://www.w3.org/2000/svg"/>'
+
+
+@pytest.fixture(scope="session", autouse=True)
+def blank_curves():
+    """Save blank loss curves: to draw one takes as long as a small run."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loss_curve, "loss_curve", BlankCurve)
+        yield
+
+
+@pytest.fixture
+def real_curves(monkeypatch):
+    monkeypatch.setattr(loss_curve, "loss_curve", DRAW_CURVE)
 
 
 @pytest.fixture(scope="session")
