@@ -48,7 +48,7 @@ DRAW_CURVE = loss_curve.loss_curve
 SLOW = {"browser", "smollm2_file"}  # tests that use these fixtures are slow, unless marked smoke
 
 # These run first, so that no worker is left with a long file at the end.
-LONG = ("notebook", "bench", "web", "runs", "docs", "parity", "labs")
+LONG = ("notebook", "bench", "web", "runs", "docs", "parity", "labs", "text", "tools", "training")
 
 
 @pytest.hookimpl(tryfirst=True)  # runs before pytest deselects by marker
