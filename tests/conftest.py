@@ -1,5 +1,6 @@
 """Shared fixtures: an isolated home folder, one thread per worker, and a small model trained once."""
 
+import gc
 import os
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ from hypothesis import HealthCheck, settings
 from clearhead.errors import UserError
 from clearhead.formats.pulled import pull
 from clearhead.language_model import load
+from clearhead.runs import loss_curve, saved_run
 from clearhead.runs.request import TrainingRequest
 from clearhead.runs.run import Run
 from clearhead.text import chat
@@ -36,13 +38,17 @@ settings.register_profile(
 settings.load_profile("clearhead")
 # Only the limit on CPU time ends a chat template: the limit on wall time depends on the load.
 chat.LONGEST_WAIT = 120
+# Waiting for the disk protects from a power failure, which no test causes.
+os.fsync = lambda handle: None
+saved_run.SAMPLE_TOKENS = 8  # a run writes a sample at each validation
 
 HOMES = count()
+DRAW_CURVE = loss_curve.loss_curve
 
 SLOW = {"browser", "smollm2_file"}  # tests that use these fixtures are slow, unless marked smoke
 
 # These run first, so that no worker is left with a long file at the end.
-LONG = ("notebook", "bench", "web", "runs", "docs", "parity", "labs")
+LONG = ("notebook", "bench", "web", "runs", "docs", "parity", "labs", "text", "tools", "training")
 
 
 @pytest.hookimpl(tryfirst=True)  # runs before pytest deselects by marker
@@ -51,6 +57,10 @@ def pytest_collection_modifyitems(items):
         if SLOW.intersection(item.fixturenames) and not item.get_closest_marker("smoke"):
             item.add_marker("slow")
     items.sort(key=lambda item: item.path.parent.name not in LONG)
+
+
+def pytest_collection_finish():
+    gc.freeze()  # keeps the garbage collector from visiting the modules and collected tests again and again
 
 
 @pytest.fixture(autouse=True)
@@ -63,6 +73,27 @@ def home(tmp_path_factory, monkeypatch):
     for name in ("NO_COLOR", "FORCE_COLOR", "CLEARHEAD_DEBUG", "CLEARHEAD_CONFIG"):
         monkeypatch.delenv(name, raising=False)
     return folder
+
+
+class BlankCurve:
+    def __init__(self, metrics):
+        pass
+
+    def _repr_svg_(self):
+        return '<svg xmlns="http://www.w3.org/2000/svg"/>'
+
+
+@pytest.fixture(scope="session", autouse=True)
+def blank_curves():
+    """Save blank loss curves: to draw one takes as long as a small run."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loss_curve, "loss_curve", BlankCurve)
+        yield
+
+
+@pytest.fixture
+def real_curves(monkeypatch):
+    monkeypatch.setattr(loss_curve, "loss_curve", DRAW_CURVE)
 
 
 @pytest.fixture(scope="session")

@@ -55,6 +55,7 @@ def wait_for_commands(address):
 
     import clearhead.runs.saved_run  # noqa: F401
 
+    os.fsync = lambda handle: None  # as in conftest.py
     tempfile.tempdir = None
     gc.freeze()  # keeps the garbage collector from touching, and so copying, these objects in each fork
     with socket.socket(socket.AF_UNIX) as listening:

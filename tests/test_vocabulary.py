@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -28,13 +29,11 @@ NAMES = re.compile(
 RETIRED_TYPES = {"Collection", "Keeps", "Left", "Reader", "Rows", "Service", "Ticket"}
 PHRASES = re.compile(
     r"\b(go|goes|going|gone|went) on (with|from)\b|\b(write|writes|writing) on from\b|\b(edits?|changes?) in force\b"
-    r"|\bmanieth\b|as chance has it|\blook(s|ing)? into\b|\bthe open (head|part)\b|\bsees? both ways\b|\bbegun with\b",
-    re.IGNORECASE,
+    r"|\bmanieth\b|as chance has it|\blook(s|ing)? into\b|\bthe open (head|part)\b|\bsees? both ways\b|\bbegun with\b"
 )
 BRITISH = re.compile(
     r"colour|neighbour|(normal|initial|optim|quant|recogn|organ|token|serial|summar|penal)is(e|ed|er|es|ing|ation)\b"
-    r"|licence|catalogue|behaviour|favour|\bcentred?\b|\bgrey\b|\blabelled\b",
-    re.IGNORECASE,
+    r"|licence|catalogue|behaviour|favour|\bcentred?\b|\bgrey\b|\blabelled\b"
 )
 
 
@@ -50,24 +49,33 @@ def tracked(*places: str) -> list[Path]:
     ]
 
 
-def occurrences(pattern: re.Pattern[str], paths: list[Path]) -> list[str]:
+@cache
+def read(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def occurrences(pattern: re.Pattern[str], texts: dict[Path, str]) -> list[str]:
     return [
-        f"{path.relative_to(ROOT)}:{number}: {match[0]}"
-        for path in paths
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
-        if (match := pattern.search(line))
+        f"{path.relative_to(ROOT)}:{text.count(chr(10), 0, match.start()) + 1}: {match[0]}"
+        for path, text in texts.items()
+        for match in pattern.finditer(text)
     ]
+
+
+def lowercase(paths: list[Path]) -> dict[Path, str]:
+    """The texts of the files in lowercase: several times faster than to ignore the case in each search."""
+    return {path: read(path).lower() for path in paths}
 
 
 def test_retired_names_do_not_come_back():
     paths = [path for path in tracked(*TEXT) if path != Path(__file__)]
     assert len(paths) > 300
-    assert not occurrences(NAMES, paths)
+    assert not occurrences(NAMES, {path: read(path) for path in paths})
 
 
 def test_retired_phrases_do_not_come_back():
     paths = [path for path in tracked(*TEXT) if not GERMAN.search(path.as_posix())]
-    assert not occurrences(PHRASES, [path for path in paths if path != Path(__file__)])
+    assert not occurrences(PHRASES, lowercase([path for path in paths if path != Path(__file__)]))
 
 
 def declared_types(tree: ast.Module) -> list[str]:
@@ -120,7 +128,7 @@ def test_types_are_found():
 
 def test_spelling_is_american():
     places = [path for path in tracked(*TEXT, "tests") if not GERMAN.search(path.as_posix())]
-    assert not occurrences(BRITISH, [path for path in places if path != Path(__file__)])
+    assert not occurrences(BRITISH, lowercase([path for path in places if path != Path(__file__)]))
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import io
 import json
+import shutil
 import sys
 
 import pytest
@@ -12,11 +13,20 @@ SMALL = ("--steps", 5, "--blocks", 1, "--width", 32, "--heads", 1, "--context", 
 TEXT = "Anna ___ a kite, and <|mask|> was red."
 
 
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """Where the first test puts a copy of the trained model for the others."""
+    return tmp_path_factory.mktemp("finished") / "filler"
+
+
 @pytest.fixture
-def filler(clearhead, story_file):
+def filler(clearhead, story_file, finished):
+    if finished.exists():
+        return shutil.copytree(finished, "filler")
     result = clearhead("train", story_file, "--out", "filler", "--bidirectional", "--device", "cpu", *SMALL)
     assert result.code == 0, result.err
     assert 'try: clearhead fill filler "' in result.err
+    shutil.copytree("filler", finished)
     return "filler"
 
 

@@ -1,20 +1,31 @@
 """Other kinds of networks on the command line: the same commands, or a one-line error if unsupported."""
 
 import json
+import shutil
 
 import pytest
 
 SMALL = ["--steps", "6", "--tokenizer", "char", "--width", "24", "--context", "32", "--batch", "4"]
 
 
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """Where the first test puts a copy of its runs for the others."""
+    return tmp_path_factory.mktemp("finished") / "runs"
+
+
 @pytest.fixture
-def lstm(clearhead, story_file, tmp_path):
+def lstm(clearhead, story_file, tmp_path, finished):
+    if finished.exists():
+        shutil.copytree(finished, tmp_path / "runs")
+        return next((tmp_path / "runs").iterdir())
     result = clearhead("train", story_file, "--kind", "lstm", *SMALL, "--device", "cpu", "--json")
     assert result.code == 0, result.err
     assert "lstm: 1 block, width 24, context 32" in result.err
     made = json.loads(result.out)
     assert made["kind"] == made["config"]["kind"] == "lstm"
     assert "preset" not in made
+    shutil.copytree(tmp_path / "runs", finished)
     return tmp_path / made["out"]
 
 

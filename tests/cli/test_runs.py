@@ -77,7 +77,7 @@ def test_no_runs_prints_how_to_start_one(clearhead, refused):
     refused("runs", "nowhere", words=["no such folder: nowhere"])
 
 
-def test_loss_curve_is_reproducible(clearhead, story_file, tmp_path):
+def test_loss_curve_is_reproducible(clearhead, story_file, tmp_path, real_curves):
     for name in ("one", "two"):
         assert clearhead("train", story_file, "--out", name, "--steps", 4, *SMALL).code == 0
     drawn = (tmp_path / "one" / "loss.svg").read_bytes()

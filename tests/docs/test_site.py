@@ -48,6 +48,7 @@ def pages(built):
     return {path: HtmlPage(path.read_text(encoding="utf-8")) for path in sorted(site.rglob("*.html"))}
 
 
+@pytest.mark.slow
 def test_site_builds_without_warnings(built):
     process, site = built
     output = process.stdout + process.stderr
@@ -56,6 +57,7 @@ def test_site_builds_without_warnings(built):
     assert (site / "index.html").is_file()
 
 
+@pytest.mark.slow
 def test_every_page_is_in_the_navigation(pages):
     nav = tomllib.loads((ROOT / "zensical.toml").read_text())["project"]["nav"]
     in_nav = {page for section in nav for names in section.values() for page in names}
@@ -65,6 +67,7 @@ def test_every_page_is_in_the_navigation(pages):
     assert {name.rpartition("/")[2].replace(".md", ".html") for name in in_nav} <= built_names
 
 
+@pytest.mark.slow
 def test_every_link_resolves(built, pages):
     _, site = built
     checked = 0
@@ -84,6 +87,7 @@ def test_every_link_resolves(built, pages):
     assert checked > 500
 
 
+@pytest.mark.slow
 def test_nothing_loads_from_other_hosts(built, pages):
     _, site = built
     for path, page in pages.items():
@@ -96,6 +100,7 @@ def test_nothing_loads_from_other_hosts(built, pages):
         assert not foreign, f"{path.name} loads {foreign}"
 
 
+@pytest.mark.slow
 def test_reference_lists_every_command_and_public_name(built):
     _, site = built
     commands = (site / "reference" / "commands.html").read_text(encoding="utf-8")

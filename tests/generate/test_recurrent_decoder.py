@@ -53,7 +53,7 @@ def test_no_token_is_processed_twice(kind, monkeypatch):
 def test_batched_requests_match_single_requests(kind):
     """Bit for bit: prompts of any length, several samples, and slots that are freed and reused."""
     model = make(kind)
-    prompts = [PROMPT[:n] for n in (1, 5, 31, 32, 33, 70, 100)]
+    prompts = [PROMPT[:n] for n in (1, 31, 32, 33, 100)]
     settings = {"seed": 3, "log_probabilities": 2, "samples": 2}
     together = model.generate(prompts, 20, **settings)
     for prompt, texts in zip(prompts, together, strict=True):

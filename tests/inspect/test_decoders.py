@@ -75,7 +75,7 @@ def test_incompatible_options_raise(model):
         model.generate("ab", edit={"block.7.input": 0})
 
 
-@pytest.mark.parametrize("same", [1, 6])
+@pytest.mark.parametrize("same", [pytest.param(1, marks=pytest.mark.slow), 6])
 def test_trace_after_a_shared_prefix_equals_a_full_trace(inspect, network, same):
     if not network.config.causal:
         pytest.skip("in a bidirectional model, later tokens change the values of earlier ones")

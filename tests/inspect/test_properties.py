@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 # The fixtures give a network and a function that inspects it; neither changes between examples.
-FEW = settings(max_examples=15)
+FEW = settings(max_examples=10)
 TEXTS = st.lists(st.integers(0, 10), min_size=1, max_size=12)
 BLOCKS, HEADS = st.integers(0, 2), st.integers(0, 3)
 

@@ -18,7 +18,13 @@ def test_gradient_x_input_multiplies_value_and_gradient(inspect):
 
 
 @pytest.mark.parametrize(
-    "site", ["block.0.input", "block.1.middle", "block.2.hidden", "block.1.head.2.weights"]
+    "site",
+    [
+        "block.0.input",
+        pytest.param("block.1.middle", marks=pytest.mark.slow),
+        pytest.param("block.2.hidden", marks=pytest.mark.slow),
+        "block.1.head.2.weights",
+    ],
 )
 def test_integrated_gradients_sum_to_the_difference_of_the_logits(inspect, site):
     trace = inspect()

@@ -140,6 +140,7 @@ def test_transformer_only_features_raise(model):
     assert not hasattr(trace, "lens")
 
 
+@pytest.mark.parametrize("model", ["lstm"], indirect=True)
 def test_site_can_be_plotted(model, tmp_path):
     ch.figure(model.inspect(TEXT), "block.0.state").save(tmp_path / "state.svg")
     ch.figure(model.inspect(TEXT), "probabilities").save(tmp_path / "words.svg")

@@ -5,7 +5,7 @@ from clearhead.language_model import LanguageModel
 from clearhead.model.config import Config
 from clearhead.model.transformer import Transformer
 from clearhead.text.tokenizer import Tokenizer
-from tests.inspect.conftest import CHOICES, SIZES
+from tests.inspect.conftest import CHOICES, SIZES, SLOW
 
 SIZE = {**SIZES, "n_block": 2}
 CAUSAL = [name for name in CHOICES if name != "bidirectional"]
@@ -24,6 +24,8 @@ def make_model(name, **more):
     return LanguageModel(network, tokenizer)
 
 
-@pytest.fixture(params=CAUSAL)
+@pytest.fixture(
+    params=[pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in CAUSAL]
+)
 def model(request):
     return make_model(request.param)

@@ -25,12 +25,18 @@ from clearhead.runs.teacher_folders import find_runs
 from clearhead.runs.training import train
 
 
-@pytest.fixture
-def run(story_file, tmp_path):
-    folder = tmp_path / "runs" / "my"
+@pytest.fixture(scope="module")
+def finished(story_file, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("finished") / "my"
     sizes = {"blocks": 1, "heads": 1, "width": 8, "context": 16, "batch": 2, "tokenizer": "char"}
     train(story_file, folder, steps=4, snapshots=2, device="cpu", **sizes)
     return folder
+
+
+@pytest.fixture
+def run(finished, tmp_path):
+    """A finished run that the test may change."""
+    return shutil.copytree(finished, tmp_path / "runs" / "my")
 
 
 def test_finished_run_is_listed_and_described(run, tmp_path):

@@ -60,7 +60,7 @@ def uninterrupted(request, short_text, tmp_path_factory):
     return request.param, folder / "whole"
 
 
-@pytest.mark.parametrize("stops", [(1,), (7,), (8, 9), (3, 4, 23)])
+@pytest.mark.parametrize("stops", [pytest.param((1,), marks=pytest.mark.slow), (7,), (8, 9), (3, 4, 23)])
 def test_resumed_run_equals_uninterrupted_run(uninterrupted, stops, short_text, tmp_path):
     optimizer, whole = uninterrupted
     for stop in (*stops, None):

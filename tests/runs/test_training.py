@@ -38,7 +38,7 @@ def short_file(story_text, tmp_path):
 
 
 @pytest.mark.slow
-def test_loss_curve_is_saved_and_reproducible(story_file, tmp_path):
+def test_loss_curve_is_saved_and_reproducible(story_file, tmp_path, real_curves):
     for name in ("one", "two"):
         assert clearhead.train(story_file, tmp_path / name, steps=4, **SIZES).name == name
     drawn = (tmp_path / "one" / "loss.svg").read_bytes()

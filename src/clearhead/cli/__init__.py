@@ -9,6 +9,7 @@ import signal
 import sys
 import traceback
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -37,11 +38,10 @@ def main() -> None:
 def run(arguments: list[str]) -> int:
     import typer
 
-    from clearhead.cli.app import app
     from clearhead.cli.completion import check_shell
 
     try:
-        command = typer.main.get_command(app)
+        command = _make_command()
         check_shell(arguments)
         result = command.main(
             arguments,
@@ -81,6 +81,16 @@ def run(arguments: list[str]) -> int:
             traceback.print_exc()
         what = f"{type(error).__name__}: {error}".splitlines()[0]
         return _complain(f"internal error: {what} (set CLEARHEAD_DEBUG=1 for the traceback)", 1)
+
+
+@cache
+def _make_command() -> Any:
+    """All commands and their options; typer takes a while to make them from the functions' signatures."""
+    import typer
+
+    from clearhead.cli.app import app
+
+    return typer.main.get_command(app)
 
 
 def _read_defaults(command: Any, arguments: list[str]) -> dict[str, Any]:

@@ -83,7 +83,7 @@ class TrainingStep:
         with self._running():
             # Averaged over ranks, the weighted losses yield the mean over all targets of the batch.
             self.weight.fill_(self.group.world_size / max(1, n_targets))
-            torch.manual_seed(seed)
+            self._seed(seed)
             if self.replay is None:
                 self.batch = batch.to(self.device)
                 self._forward_backward()
@@ -97,6 +97,13 @@ class TrainingStep:
         """Apply the gradients to the weights."""
         with self._running():
             (self._update if self.replay is None else self.replay[1])()
+
+    def _seed(self, seed: int) -> None:
+        if self.device.type == "cpu":
+            # torch.manual_seed would also format a stack trace for each kind of device that is not initialized.
+            torch.default_generator.manual_seed(seed)
+        else:
+            torch.manual_seed(seed)
 
     def _running(self) -> AbstractContextManager[None]:
         return nullcontext() if self.graph is None else self.graph.running()
