@@ -87,5 +87,3 @@ export function tokenLabel(token: string): string {
 export function byteHint(words: { byteToken: (token: string) => string }, token: string): string | undefined {
   return /\\x[0-9a-f]{2}/.test(token) ? words.byteToken(token) : undefined;
 }
-
-export { tokenLabel as exactTokenLabel };
