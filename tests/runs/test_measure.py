@@ -63,7 +63,7 @@ def plan_for(n_vocab, n_tokens, monkeypatch, seconds_per_token=1e-6, device=CPU)
     monkeypatch.setattr(
         plan_module.Measure,
         "take",
-        lambda request, config, tokens, device, left: Measure(8, seconds_per_token, 1e-7, False, 1),
+        lambda request, config, tokens, device, left, teachers: Measure(8, seconds_per_token, 1e-7, False, 1),
     )
     tokens = Tokens.of(np.zeros(n_tokens, dtype=np.int64))
     return make_plan(TrainingRequest(minutes=2), tokens, 1000, n_vocab, device, 120.0).config

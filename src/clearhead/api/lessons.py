@@ -172,7 +172,7 @@ class LossBeforeAfter(WireModel):
     after: float | None
 
 
-class StepLosses(WireModel):
+class LossesOfStep(WireModel):
     """The losses before and after one step."""
 
     loss: LossBeforeAfter
@@ -204,7 +204,7 @@ class StepResponse(WireModel):
     loss: LossBeforeAfter = Field(description="Before the first and after the last step.")
     losses: list[float | None] = Field(description="After the last step, one per position.")
     other: LossBeforeAfter | None
-    steps: list[StepLosses] = Field(description="One per step.")
+    steps: list[LossesOfStep] = Field(description="One per step.")
     expected: float | None = Field(
         description="The change of the loss to first order: gradient × change, summed over all weights and steps."
     )

@@ -8,6 +8,7 @@ teachers/1/ …        the teachers, in the order in which they are trained
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -81,7 +82,7 @@ class TeachingPlan:
     def read(cls, folder: Path) -> TeachingPlan | None:
         """The plan of an earlier process, if there is one."""
         path = folder / TEACHERS / PLAN
-        if not path.exists():
+        if not has_teachers(folder):
             return None
         saved = read_json(path)
         try:
@@ -95,7 +96,7 @@ class TeachingPlan:
 
 def has_teachers(folder: Path) -> bool:
     """Whether teachers were planned for the run in this folder, which may not have started itself."""
-    return (folder / TEACHERS / PLAN).exists()
+    return os.path.exists(folder / TEACHERS / PLAN)  # noqa: PTH110 (Path.exists raises for a name that is too long)
 
 
 def teacher_folder(folder: Path, number: int) -> Path:

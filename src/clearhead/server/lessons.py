@@ -158,7 +158,7 @@ def step(body: api.StepRequest, query: Query) -> api.StepResponse:
         losses=finite(effect.losses[0].tolist()),
         other=None if effect.other is None else _change(effect.other),
         steps=[
-            api.StepLosses(loss=_change(loss), other=None if other is None else _change(other))
+            api.LossesOfStep(loss=_change(loss), other=None if other is None else _change(other))
             for loss, other in effect.steps
         ],
         expected=finite(effect.expected),

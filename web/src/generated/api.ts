@@ -2339,6 +2339,14 @@ export interface components {
             after: number | null;
         };
         /**
+         * LossesOfStep
+         * @description The losses before and after one step.
+         */
+        LossesOfStep: {
+            loss: components["schemas"]["LossBeforeAfter"];
+            other: components["schemas"]["LossBeforeAfter"] | null;
+        };
+        /**
          * Matrix
          * @description A matrix as JSON; numbers that are not finite are null.
          */
@@ -3221,14 +3229,6 @@ export interface components {
             weight?: string | null;
         };
         /**
-         * StepLosses
-         * @description The losses before and after one step.
-         */
-        StepLosses: {
-            loss: components["schemas"]["LossBeforeAfter"];
-            other: components["schemas"]["LossBeforeAfter"] | null;
-        };
-        /**
          * StepRequest
          * @description The steps are taken on a copy of the model, all on the same text.
          */
@@ -3278,7 +3278,7 @@ export interface components {
              * Steps
              * @description One per step.
              */
-            steps: components["schemas"]["StepLosses"][];
+            steps: components["schemas"]["LossesOfStep"][];
             /**
              * Expected
              * @description The change of the loss to first order: gradient × change, summed over all weights and steps.

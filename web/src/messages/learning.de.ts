@@ -90,7 +90,8 @@ export const learning: Messages["learning"] = {
     newton_schulz:
       "Muon ersetzt die Matrix der Richtungen durch eine, deren Singulärwerte alle nahe 1 sind. Jede Zahl hängt dann von der ganzen Matrix ab und kann sogar ihr Vorzeichen ändern.",
     rows: "NorMuon teilt jede Zeile durch das gleitende quadratische Mittel ihrer Zahlen, damit sich alle Zeilen etwa gleich weit bewegen.",
-    shape: "Muon multipliziert mit √(Ausgänge / Eingänge), wenn die Matrix mehr Ausgänge als Eingänge hat.",
+    shape:
+      "Hat die Matrix mehr Ausgänge als Eingänge, multipliziert Muon mit der Wurzel ihres Verhältnisses.",
     weight_decay:
       "Zieht das Gewicht in Richtung 0: Lernrate mal Weight Decay mal alter Wert, unabhängig vom Verlust.",
     rounding: "Was verloren geht, weil der neue Wert als float32-Zahl gespeichert wird.",

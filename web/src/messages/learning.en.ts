@@ -90,7 +90,7 @@ export const learning = {
     newton_schulz:
       "Muon replaces the matrix of directions with one whose singular values are all near 1. Each number then depends on the whole matrix, so it can even change its sign.",
     rows: "NorMuon divides each row by its running root mean square, so that all rows move about equally far.",
-    shape: "Muon multiplies by √(outputs / inputs) if the matrix has more outputs than inputs.",
+    shape: "If the matrix has more outputs than inputs, Muon multiplies by the square root of their ratio.",
     weight_decay:
       "Pulls the weight toward 0: the learning rate times the decay times the old value, whatever the loss.",
     rounding: "What is lost because the new value is stored as a float32 number.",

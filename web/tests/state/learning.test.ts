@@ -14,11 +14,11 @@ test("the largest loss is that of a position with a target", () => {
 
 test("a target is numbered like the token of the text that it is", () => {
   expect(LESSON.targets.slice(0, -1).map((_, i) => targetLabel(LESSON, i))).toEqual([
-    "cat",
+    "␣cat",
     ".₂",
-    "It",
-    "sat",
+    "␣It",
+    "␣sat",
     ".₅",
   ]);
-  expect(targetLabel({ ...LESSON, targets: [target(" dog", 1)] }, 0)).toBe("dog"); // of a masked token
+  expect(targetLabel({ ...LESSON, targets: [target(" dog", 1)] }, 0)).toBe("␣dog"); // of a masked token
 });
