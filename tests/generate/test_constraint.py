@@ -97,7 +97,7 @@ REGEXES = st.recursive(
         | inner.map(lambda one: f"(?:{one}){{1,3}}")
     ),
     max_leaves=8,
-)
+).filter(lambda regex: regex.count("{1,3}") <= 2)  # with more of them nested, `re` may take minutes
 
 
 @pytest.mark.parametrize("name", TOKENIZERS)
