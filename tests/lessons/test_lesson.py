@@ -299,3 +299,13 @@ def test_bad_input_gets_one_clear_line(call, message):
     with pytest.raises(UserError, match=message) as caught:
         call()
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"weight_decay": value} for value in ("x", -1, float("nan"))]
+    + [{"learning_rate": value} for value in ("a", True, 0, float("inf"))],
+)
+def test_rate_and_decay_are_checked(settings):
+    with pytest.raises(UserError, match="expected a finite number"):
+        ch.learn(make_model("lecture"), TEXT, **settings)

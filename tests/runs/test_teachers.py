@@ -79,6 +79,8 @@ def test_teachers_must_share_a_tokenizer(text, teachers, tmp_path):
     ("settings", "message"),
     [
         ({"from_teachers": []}, "names no models"),
+        ({"from_teachers": [1]}, "expected the names or folders"),
+        ({"from_teachers": 1}, "expected the names or folders"),
         ({"tokenizer": "char"}, "`tokenizer` cannot be combined"),
         ({"bidirectional": True}, "`bidirectional` cannot be combined"),
         ({"context": 64}, "the teachers read 32 tokens"),

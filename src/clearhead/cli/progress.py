@@ -100,6 +100,8 @@ class TerminalObserver(Observer):
         self.phase, self.validated = phase, None
 
     def started(self, run: Run, reports: Reports) -> None:
+        if run.n_teachers and not run.is_teacher:
+            self.entered(f"student of {plural(run.n_teachers, 'teacher')}")
         show_plan(run)
         for reporter in reports.reporters:
             err.print(f"{'reports':<10} {reporter.place}")

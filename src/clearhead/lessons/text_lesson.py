@@ -133,13 +133,22 @@ def make_recipe(
     if optimizer is not None:
         fields["optimizer"] = optimizer
     recipe = Recipe(**fields)
-    if learning_rate is not None and not 0 < learning_rate < math.inf:
-        raise UserError(f"learning_rate = {learning_rate}: expected a number above 0")
+    _check_number("learning_rate", learning_rate)
+    _check_number("weight_decay", weight_decay, may_be_zero=True)
     if learning_rate is not None and recipe.optimizer == "muon":
         recipe = replace(recipe, matrix_rate=learning_rate)
     elif learning_rate is not None:
         recipe = replace(recipe, learning_rate=learning_rate)
     return recipe if weight_decay is None else replace(recipe, weight_decay=weight_decay)
+
+
+def _check_number(name: str, value: float | None, may_be_zero: bool = False) -> None:
+    if value is None:
+        return
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and value < math.inf
+    if not is_number or not (value > 0 or (may_be_zero and value == 0)):
+        least = "of at least 0" if may_be_zero else "above 0"
+        raise UserError(f"{name} = {value!r}: expected a finite number {least}")
 
 
 def _checked(name: str, value: Any) -> Any:

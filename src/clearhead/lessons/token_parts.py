@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
+from clearhead.errors import UserError
 from clearhead.summary_table import TableCell, html_table, text_table
 
 SHOWN = 10
@@ -37,6 +38,8 @@ class TokenParts:
 
     def top(self, count: int = SHOWN) -> list[TokenPart]:
         """The positions with the largest parts."""
+        if type(count) is not int or count < 1:
+            raise UserError(f"count = {count!r}: expected an integer of at least 1")
         order = self.values.flatten().abs().argsort(descending=True)[:count].tolist()
         places = [divmod(i, self.values.shape[1]) for i in order]
         return [

@@ -133,13 +133,16 @@ class ProgressLine:
     def __init__(self, display: Display) -> None:
         self.display = display
         self.validated: Progress | None = None
+        self.phase = ""  # of a run with teachers
         self.pending: str | None = None  # the newest line, if it has not been shown yet
         self.shown_at: float | None = None
 
     def step(self, progress: Progress, minutes: float | None) -> None:
         """Show a step; `minutes` is the planned time of a timed run."""
         self.validated = self.validated if progress.validation is None else progress
-        self.pending = describe_progress(progress, self.validated, minutes, self.display.columns)
+        phase = f"{self.phase}   " if self.phase else ""
+        width = self.display.columns - len(phase)
+        self.pending = phase + describe_progress(progress, self.validated, minutes, width)
         if self.shown_at is None or time.monotonic() - self.shown_at >= REFRESH:
             self._show()
 

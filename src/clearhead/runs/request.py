@@ -219,6 +219,10 @@ class TrainingRequest:
             raise UserError(f"`{given[0]}` cannot be combined with `teachers`: omit one of them")
         if self.from_teachers is None:
             return
+        named: Any = self.from_teachers
+        several = [named] if isinstance(named, str | Path) else named
+        if not isinstance(several, Sequence) or not all(isinstance(each, str | Path) for each in several):
+            raise UserError("`from_teachers`: expected the names or folders of models, not loaded ones")
         teachers = self.teacher_names
         if not teachers:
             raise UserError("`from_teachers` names no models: give at least one, or omit it")

@@ -91,6 +91,7 @@ class Run:
         start = open_start(request)
         taught = open_teachers(request.teacher_names if teachers is None else teachers, self.device)
         networks = () if taught is None else taught.networks
+        self.n_teachers = len(networks)
         if origin := start or taught:
             tokenizer = origin.tokenizer
         again = extended_at is not None and held_out is not None  # choose the share of the text again

@@ -273,6 +273,11 @@ def is_run(path: Path) -> bool:
     return os.path.exists(path / RUN)  # noqa: PTH110 (Path.exists raises for a name that is too long)
 
 
+def is_finished(path: Path) -> bool:
+    """Whether the run in this folder is finished."""
+    return is_run(path) and bool(read_json(path / RUN).get("finished"))
+
+
 def read_metrics(folder: Path) -> list[dict[str, Any]]:
     """A record for every step of a run."""
     path = folder / METRICS

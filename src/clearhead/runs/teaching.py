@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from clearhead.errors import UserError
-from clearhead.files import read_json, write_json
+from clearhead.files import disk_errors, read_json, write_json
 from clearhead.runs.measure import Measure
 from clearhead.runs.plan import Plan, largest_size
 from clearhead.runs.preparation import prepare_text
@@ -75,7 +75,8 @@ class TeachingPlan:
         return replace(self, teachers=self.teachers[:last], taught_by=numbers)
 
     def save(self, folder: Path) -> None:
-        (folder / TEACHERS).mkdir(parents=True, exist_ok=True)
+        with disk_errors(folder, "the run was not started"):
+            (folder / TEACHERS).mkdir(parents=True, exist_ok=True)
         write_json(folder / TEACHERS / PLAN, {"format": FORMAT, "count": self.count, **asdict(self)})
 
     @classmethod

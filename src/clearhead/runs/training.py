@@ -32,7 +32,7 @@ from clearhead.runs.progress_line import ProgressLine, find_display
 from clearhead.runs.reports import Reports
 from clearhead.runs.request import TrainingRequest, TrainingSettings, with_time
 from clearhead.runs.run import Run
-from clearhead.runs.run_folder import BEST, RUN, is_run, make_record
+from clearhead.runs.run_folder import BEST, RUN, is_finished, is_run, make_record
 from clearhead.runs.saved_run import SavedRun
 from clearhead.runs.teaching import TeachingPlan, has_teachers, teacher_folder
 from clearhead.runs.teaching_start import open_teaching, request_teaching, teaching_of
@@ -171,7 +171,8 @@ def _teach(
             own = replace(own, tokenizer=None, vocab=None)
             own = replace(own, from_teachers=[str(teacher_folder(folder, each)) for each in taught_by])
         phase = f"teacher {number} of {teaching.count}"
-        observer.entered(phase)
+        if not is_finished(place):
+            observer.entered(phase)
         like = (
             None if plan is None or taught_by else replace(plan, recipe=replace(plan.recipe, seed=own.seed))
         )
@@ -188,12 +189,15 @@ def _teach(
             seconds = group.broadcast(time.perf_counter() - options["began"])
             teaching = replace(teaching, seconds=seconds)
             if seconds > LATEST * 60 * request.minutes:
+                if number < teaching.count:
+                    observer.noted(
+                        f"the teachers took longer than planned: no more than {number} of {teaching.count}"
+                    )
                 teaching = teaching.up_to(number)
             if group.is_main:
                 teaching.save(folder)
         if number == teaching.count:
             break
-    observer.entered(f"student of {plural(len(teaching.taught_by), 'teacher')}")
     return teaching
 
 
@@ -379,7 +383,13 @@ class _CallObserver(Observer):
     def noted(self, message: str) -> None:
         _warn([message])
 
+    def entered(self, phase: str) -> None:
+        if self.line is not None:
+            self.line.phase = phase
+
     def started(self, run: Run, reports: Reports) -> None:  # noqa: ARG002
+        if run.n_teachers and not run.is_teacher:
+            self.entered(f"student of {plural(run.n_teachers, 'teacher')}")
         _warn(run.plan.warnings(len(run.tokens), run.request.start is not None) + run.notes)
         run.notes.clear()
 
