@@ -54,6 +54,20 @@ def test_progress_shows_the_step_of_the_last_validation(clearhead, story_file):
     )
 
 
+def test_every_line_names_the_teacher_or_the_student(clearhead, story_file):
+    result = clearhead("train", story_file, "--out", "model", "--teachers", 2, *SMALL)
+    assert result.code == 0, result.err
+    phases = re.findall(r"^phase +(.+)$", result.err, re.MULTILINE)
+    assert phases == ["teacher 1 of 2", "teacher 2 of 2", "student of 2 teachers"]
+    for phase in phases:
+        assert re.search(rf"^{phase}   step 5/5   loss", result.err, re.MULTILINE), result.err
+    again = clearhead(
+        *("train", story_file, "--out", "again", "--from-teachers", "model/teachers/1", *SMALL[:-2])
+    )
+    assert again.code == 0, again.err
+    assert "student of 1 teacher   step 5/5" in again.err
+
+
 def test_resume_without_a_run_starts_one(clearhead, story_file):
     said = "there is no run in model to resume: starting one"
     result = clearhead("train", story_file, "--out", "model", "--resume", *SMALL)
