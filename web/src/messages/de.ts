@@ -586,7 +586,7 @@ export const de: Messages = {
   layerNorm: {
     scale:
       "Das ist die Standardabweichung des Vektors jedes Tokens. Nachdem der Mittelwert abgezogen ist, wird der Vektor durch sie dividiert.",
-    norm: "Jede Zahl wird zum z-Wert: minus den Mittelwert des Vektors, dividiert durch dessen Standardabweichung. Dann skaliert eine gelernte Verstärkung $\\gamma$ jede Dimension, und eine gelernte Verschiebung $\\beta$ verschiebt sie. Der andere Reiter zeigt den Vektor davor.",
+    norm: "Jede Zahl wird zum z-Wert: minus den Mittelwert des Vektors, dividiert durch dessen Standardabweichung. Dann skaliert eine gelernte Verstärkung $\\gamma$ jede Dimension, und eine gelernte Verschiebung $\\beta$ verschiebt sie. Die Reiter zeigen den Vektor davor und danach.",
   },
   steps: {
     "look up": {
@@ -611,7 +611,7 @@ export const de: Messages = {
     norm: {
       name: "normieren",
       description:
-        "Der Vektor jedes Tokens wird durch seine Skala dividiert und jede Dimension mit einer gelernten Verstärkung multipliziert. Der andere Reiter zeigt den Vektor davor.",
+        "Der Vektor jedes Tokens wird durch seine Skala dividiert und jede Dimension mit einer gelernten Verstärkung multipliziert. Die Reiter zeigen den Vektor davor und danach.",
     },
     project: {
       name: "projizieren",

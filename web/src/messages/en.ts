@@ -568,7 +568,7 @@ export const en = {
   layerNorm: {
     scale:
       "This is the standard deviation of each token's vector. After the mean is subtracted, the vector is divided by it.",
-    norm: "Each number becomes a z-score: subtract the vector's mean and divide by its standard deviation. A trained gain $\\gamma$ then scales each dimension, and a trained shift $\\beta$ moves it. The other tab shows the input.",
+    norm: "Each number becomes a z-score: subtract the vector's mean and divide by its standard deviation. A trained gain $\\gamma$ then scales each dimension, and a trained shift $\\beta$ moves it. The tabs show the vector before and after.",
   },
   steps: {
     "look up": {
@@ -592,7 +592,7 @@ export const en = {
     norm: {
       name: "norm",
       description:
-        "Each token's vector is divided by its scale, and each dimension is multiplied by a trained gain. The other tab shows the input.",
+        "Each token's vector is divided by its scale, and each dimension is multiplied by a trained gain. The tabs show the vector before and after.",
     },
     project: {
       name: "project",
