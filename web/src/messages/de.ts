@@ -265,6 +265,7 @@ export const de: Messages = {
     rest: (n) => (n === 1 ? "1 weiteres Paar" : `${n} weitere Paare zusammen`),
     apart: (key, share, other, otherShare) =>
       `„${key}“ bekommt ${share} der Aufmerksamkeit, „${other}“ als zweitstärkstes Token ${otherShare}. Ihre Scores unterscheiden sich um`,
+    divided: (value) => `vor der Division durch $\\sqrt{d_k}$ und um ${value} danach.`,
     cancels:
       "Die Differenz ist eine Summe über Paare von Beiträgen an der Position der Anfrage und an den Positionen der Schlüssel. Was bei beiden Schlüsseln gleich ist, hebt sich auf: Auch der Softmax ignoriert es.",
     alone: (token) =>

@@ -256,6 +256,7 @@ export const en = {
     rest: (n: number) => (n === 1 ? "1 other pair" : `${n} other pairs combined`),
     apart: (key: string, share: string, other: string, otherShare: string) =>
       `“${key}” gets ${share} of the attention and the runner-up “${other}” gets ${otherShare}. Their scores differ by`,
+    divided: (value: string) => `before they are divided by $\\sqrt{d_k}$, and by ${value} after.`,
     cancels:
       "The difference is a sum over pairs of what was written at the query's position and at the keys' positions. What is the same for both keys cancels out: the softmax ignores it too.",
     alone: (token: string) =>
