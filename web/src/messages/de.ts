@@ -838,7 +838,8 @@ export const de: Messages = {
     link: "Link kopieren",
     linkNote: "Öffnet sich in jedem Browser, der die im Terminal gezeigte Adresse schon einmal geöffnet hat",
     hereNote:
-      "Der Link öffnet sich nur auf diesem Rechner, in einem Browser, der die Adresse von Clearhead schon einmal geöffnet hat. Um anderen zu zeigen, was du siehst, speichere es als eine Datei.",
+      "Der Link öffnet sich nur auf diesem Rechner, in einem Browser, der die Adresse von Clearhead schon einmal geöffnet hat.",
+    sendNote: "Um anderen zu zeigen, was du siehst, speichere es als eine Datei.",
     uploadNote:
       "Der Link öffnet sich nur auf diesem Rechner. Für andere muss diese Seite auf einem Webserver liegen.",
     copied: "Kopiert",

@@ -818,7 +818,8 @@ export const en = {
     link: "Copy link",
     linkNote: "Opens in any browser that has already opened the address printed in the terminal",
     hereNote:
-      "The link opens on this computer only, in a browser that has already opened Clearhead's address. To show someone else what you see, save it as one file.",
+      "The link opens on this computer only, in a browser that has already opened Clearhead's address.",
+    sendNote: "To show someone else what you see, save it as one file.",
     uploadNote:
       "The link opens on this computer only. For a reader elsewhere, upload this page to a web host.",
     copied: "Copied",
