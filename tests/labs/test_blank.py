@@ -64,6 +64,14 @@ def test_both_words_are_among_the_candidates(model):
     assert chances == sorted(chances, reverse=True)
 
 
+def test_word_of_several_tokens_is_said_to_be_split(model):
+    split = "tokens of the word (only the first is explained)"
+    found = clearhead.lab("blank", model, sentence=SENTENCE, word="sad").findings
+    assert found["token"] == " "
+    assert found[split] == "' ', 's', 'a', 'd'"
+    assert split not in clearhead.lab("blank").findings
+
+
 def test_short_sentence_or_empty_word_is_rejected(model):
     with pytest.raises(UserError, match="two tokens"):
         clearhead.lab("blank", model, sentence="A")

@@ -168,7 +168,10 @@ def test_flow_columns_and_tokens_can_be_selected(visitor):
 def test_step_leads_to_why_the_head_attends(visitor):
     visitor.open(model="modern", text=TEXT, block=1, step="softmax")
     visitor.button("Why?").click()
-    visitor.page.get_by_role("heading", name="Why head 1.0 attends from").wait_for()
+    heading = visitor.page.get_by_role("heading", name="Why head 1.0 attends from")
+    heading.wait_for()
+    intro = visitor.page.get_by_text("The residual stream is the sum of everything")
+    assert heading.bounding_box()["y"] < intro.bounding_box()["y"]
     visitor.page.go_back()
     visitor.expect(lambda: visitor.step, "softmax")
 

@@ -12,10 +12,11 @@ from clearhead.inspect.paths import LinearReadout
 from clearhead.inspect.state_trace import need_heads
 from clearhead.inspect.sweep import MAX_BATCH_TOKENS
 from clearhead.inspect.trace import Trace
-from clearhead.labs.lab import Result, Table
+from clearhead.labs.lab import Findings, Result, Table
 from clearhead.language_model import LanguageModel
 
 LIKELIEST = 8
+SPLIT = "tokens of the word (only the first is explained)"
 
 
 @torch.no_grad()
@@ -28,7 +29,8 @@ def run(sentence: str, word: str, other: str, model: LanguageModel) -> Result:
         raise UserError(f"sentence = {sentence!r}: expected at least two tokens")
     if not word.strip():
         raise UserError("`word` is empty: expected the word for the blank, such as her")
-    token = _first_token(model, word)
+    pieces = _encode(model, word)
+    token = pieces[0]
     chances = trace.read("logits", rows=-1)[0].log_softmax(-1)
     brought, own = _attribute(trace, token)
     changes = _leave_out(model, trace, token) - chances[token].cpu()
@@ -37,13 +39,14 @@ def run(sentence: str, word: str, other: str, model: LanguageModel) -> Result:
     listed = chances.topk(min(LIKELIEST, len(chances))).indices.tolist()
     if other.strip():
         with suppress(UserError):  # a model of characters may lack one of its letters
-            listed.append(_first_token(model, other))
+            listed.append(_encode(model, other)[0])
     listed = sorted({*listed, token}, key=lambda each: -chances[each].item())
     return Result(
         lab="blank",
         settings={"sentence": sentence, "word": word, "other": other},
         findings={
             "token": model.tokenizer.pieces([token])[0],
+            **_split(model, pieces),
             "its probability": chances[token].exp().item(),
             "decides most, before the last": rows[int(changes[:-1].abs().argmax())],
             "its probability without it": (chances[token].cpu() + _largest(changes[:-1])).exp().item(),
@@ -70,8 +73,15 @@ def run(sentence: str, word: str, other: str, model: LanguageModel) -> Result:
     )
 
 
-def _first_token(model: LanguageModel, word: str) -> int:
-    return model.tokenizer.encode(" " + word.strip())[0]
+def _encode(model: LanguageModel, word: str) -> list[int]:
+    return model.tokenizer.encode(" " + word.strip())
+
+
+def _split(model: LanguageModel, pieces: list[int]) -> Findings:
+    """A word of several tokens is not explained as a whole: the finding lists them."""
+    if len(pieces) == 1:
+        return {}
+    return {SPLIT: ", ".join(f"{piece!r}" for piece in model.tokenizer.pieces(pieces))}
 
 
 def _largest(values: Tensor) -> Tensor:

@@ -265,6 +265,7 @@ export const de: Messages = {
     rest: (n) => (n === 1 ? "1 weiteres Paar" : `${n} weitere Paare zusammen`),
     apart: (key, share, other, otherShare) =>
       `„${key}“ bekommt ${share} der Aufmerksamkeit, „${other}“ als zweitstärkstes Token ${otherShare}. Ihre Scores unterscheiden sich um`,
+    divided: (value) => `vor der Division durch $\\sqrt{d_k}$ und um ${value} danach.`,
     cancels:
       "Die Differenz ist eine Summe über Paare von Beiträgen an der Position der Anfrage und an den Positionen der Schlüssel. Was bei beiden Schlüsseln gleich ist, hebt sich auf: Auch der Softmax ignoriert es.",
     alone: (token) =>
@@ -586,7 +587,7 @@ export const de: Messages = {
   layerNorm: {
     scale:
       "Das ist die Standardabweichung des Vektors jedes Tokens. Nachdem der Mittelwert abgezogen ist, wird der Vektor durch sie dividiert.",
-    norm: "Jede Zahl wird zum z-Wert: minus den Mittelwert des Vektors, dividiert durch dessen Standardabweichung. Dann skaliert eine gelernte Verstärkung $\\gamma$ jede Dimension, und eine gelernte Verschiebung $\\beta$ verschiebt sie. Der andere Reiter zeigt den Vektor davor.",
+    norm: "Jede Zahl wird zum z-Wert: minus den Mittelwert des Vektors, dividiert durch dessen Standardabweichung. Dann skaliert eine gelernte Verstärkung $\\gamma$ jede Dimension, und eine gelernte Verschiebung $\\beta$ verschiebt sie. Die Reiter zeigen den Vektor davor und danach.",
   },
   steps: {
     "look up": {
@@ -611,7 +612,7 @@ export const de: Messages = {
     norm: {
       name: "normieren",
       description:
-        "Der Vektor jedes Tokens wird durch seine Skala dividiert und jede Dimension mit einer gelernten Verstärkung multipliziert. Der andere Reiter zeigt den Vektor davor.",
+        "Der Vektor jedes Tokens wird durch seine Skala dividiert und jede Dimension mit einer gelernten Verstärkung multipliziert. Die Reiter zeigen den Vektor davor und danach.",
     },
     project: {
       name: "projizieren",
@@ -837,7 +838,8 @@ export const de: Messages = {
     link: "Link kopieren",
     linkNote: "Öffnet sich in jedem Browser, der die im Terminal gezeigte Adresse schon einmal geöffnet hat",
     hereNote:
-      "Der Link öffnet sich nur auf diesem Rechner, in einem Browser, der die Adresse von Clearhead schon einmal geöffnet hat. Um anderen zu zeigen, was du siehst, speichere es als eine Datei.",
+      "Der Link öffnet sich nur auf diesem Rechner, in einem Browser, der die Adresse von Clearhead schon einmal geöffnet hat.",
+    sendNote: "Um anderen zu zeigen, was du siehst, speichere es als eine Datei.",
     uploadNote:
       "Der Link öffnet sich nur auf diesem Rechner. Für andere muss diese Seite auf einem Webserver liegen.",
     copied: "Kopiert",

@@ -256,6 +256,7 @@ export const en = {
     rest: (n: number) => (n === 1 ? "1 other pair" : `${n} other pairs combined`),
     apart: (key: string, share: string, other: string, otherShare: string) =>
       `“${key}” gets ${share} of the attention and the runner-up “${other}” gets ${otherShare}. Their scores differ by`,
+    divided: (value: string) => `before they are divided by $\\sqrt{d_k}$, and by ${value} after.`,
     cancels:
       "The difference is a sum over pairs of what was written at the query's position and at the keys' positions. What is the same for both keys cancels out: the softmax ignores it too.",
     alone: (token: string) =>
@@ -568,7 +569,7 @@ export const en = {
   layerNorm: {
     scale:
       "This is the standard deviation of each token's vector. After the mean is subtracted, the vector is divided by it.",
-    norm: "Each number becomes a z-score: subtract the vector's mean and divide by its standard deviation. A trained gain $\\gamma$ then scales each dimension, and a trained shift $\\beta$ moves it. The other tab shows the input.",
+    norm: "Each number becomes a z-score: subtract the vector's mean and divide by its standard deviation. A trained gain $\\gamma$ then scales each dimension, and a trained shift $\\beta$ moves it. The tabs show the vector before and after.",
   },
   steps: {
     "look up": {
@@ -592,7 +593,7 @@ export const en = {
     norm: {
       name: "norm",
       description:
-        "Each token's vector is divided by its scale, and each dimension is multiplied by a trained gain. The other tab shows the input.",
+        "Each token's vector is divided by its scale, and each dimension is multiplied by a trained gain. The tabs show the vector before and after.",
     },
     project: {
       name: "project",
@@ -817,7 +818,8 @@ export const en = {
     link: "Copy link",
     linkNote: "Opens in any browser that has already opened the address printed in the terminal",
     hereNote:
-      "The link opens on this computer only, in a browser that has already opened Clearhead's address. To show someone else what you see, save it as one file.",
+      "The link opens on this computer only, in a browser that has already opened Clearhead's address.",
+    sendNote: "To show someone else what you see, save it as one file.",
     uploadNote:
       "The link opens on this computer only. For a reader elsewhere, upload this page to a web host.",
     copied: "Copied",

@@ -99,6 +99,7 @@ export const HEADINGS: Messages["labs"]["headings"] = {
   blank: {
     model: "Modell",
     token: "Token",
+    "tokens of the word (only the first is explained)": "Tokens des Wortes (nur das erste wird erklärt)",
     "its probability": "seine Wahrscheinlichkeit",
     "its logit": "sein Logit",
     "decides most, before the last": "entscheidet am stärksten (ohne das letzte Token)",

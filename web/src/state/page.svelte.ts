@@ -54,6 +54,7 @@ export class Page extends Selection {
   refusedText = $state.raw<Problem | null>(null); // why the text in the address is not shown
   generating = $state(false); // whether tokens are being appended one after another
   droppedEdits = $state(0); // how many edits did not apply to the last input
+  asksAttention = false; // whether Attribution is opened to explain the attention rather than the prediction
   theme = $state<Theme>("light");
 
   #shownReopened = 0; // `connection.reopened` when the text was run
