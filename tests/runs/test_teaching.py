@@ -173,8 +173,9 @@ def _with(each, **changes):
 
 
 def test_plan_chooses_teachers_if_the_text_would_be_repeated_often(planned):
-    assert planned(20) is None
-    plan = planned(100)
+    assert planned(100) is None
+    plan = planned(300)
+    assert plan.settings["width"] == 16  # as given
     assert (plan.count, plan.taught_by) == (FEW, [1, 2, 3, 4])
     assert 0.6 < sum(each.minutes for each in plan.teachers) < 1
 
@@ -184,7 +185,7 @@ def test_plan_chooses_teachers_if_the_text_would_be_repeated_often(planned):
     [{"teachers": 0}, {"minutes": 1.0}, {"minutes": None, "steps": 9}, {"recipe": "classic"}],
 )
 def test_plan_chooses_no_teachers_if_they_are_not_wanted(changes, planned):
-    assert planned(100, **changes) is None
+    assert planned(300, **changes) is None
 
 
 def test_students_teach_in_their_turn_if_there_is_time():

@@ -249,7 +249,9 @@ def test_run_is_stopped_and_resumed(visit, school, place, model_folder, story_te
         visitor.open(text=TEXT, view="training")
         visitor.page.get_by_text("Verfolge den Verlust eines Laufs").wait_for()
         drop(visitor, story_text)
-        visitor.page.get_by_label("Minuten").fill("30")
+        visitor.page.get_by_text("Weitere Optionen").click()
+        for name, size in (("Oder Schritte", 100_000), ("Blöcke", 1), ("Köpfe", 1), ("Breite", 32)):
+            visitor.page.get_by_label(name, exact=True).fill(str(size))
         visitor.button("Trainieren").click()
         visitor.page.locator("td[data-field=step]").wait_for(timeout=90_000)
         assert visitor.button("Ein anderer Lauf ist noch aktiv").is_disabled()

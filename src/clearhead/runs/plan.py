@@ -197,6 +197,23 @@ def largest_size(request: TrainingRequest, tokens: Tokens, n_vocab: int) -> Conf
     return config
 
 
+def smaller_size(request: TrainingRequest, plan: Plan, tokens: Tokens, seconds: float) -> Config:
+    """The size for a part of the planned time: the cost of a token is taken to grow with the parameters."""
+    assert isinstance(plan.config, Config)
+    assert plan.seconds is not None
+    most = _block_parameters(plan.config)
+    seen = plan.recipe.steps * plan.recipe.batch_size * plan.context  # tokens in the planned time
+    sizes = list_sizes(request, tokens, plan.config.n_vocab)
+    chosen = sizes[0]
+    for each in sizes[1:]:
+        n_parameter = _block_parameters(each)
+        fitting = seen * seconds / plan.seconds * most / n_parameter
+        if n_parameter <= most and fitting >= TOKENS_PER_PARAMETER * n_parameter:
+            chosen = each
+    assert isinstance(chosen, Config)
+    return chosen
+
+
 def _like_teachers(request: TrainingRequest, teachers: Teachers, tokens: Tokens) -> TrainingRequest:
     """The request, with a context that the teachers can read, and a batch like theirs if they are ours."""
     most = teachers.n_context

@@ -17,9 +17,9 @@ from typing import Any
 from clearhead.errors import UserError
 from clearhead.files import disk_errors, read_json, write_json
 from clearhead.runs.measure import Measure
-from clearhead.runs.plan import Plan, largest_size
+from clearhead.runs.plan import Plan, largest_size, smaller_size
 from clearhead.runs.preparation import prepare_text
-from clearhead.runs.recipes import MOST_EPOCHS, choose_rows
+from clearhead.runs.recipes import choose_rows
 from clearhead.runs.request import TrainingRequest
 from clearhead.runs.teacher_folders import PLAN, TEACHERS
 from clearhead.runtime.device import can_compile, pick_device
@@ -29,7 +29,7 @@ from clearhead.text.tokens import Tokens
 FORMAT = 1
 
 # When and how, as measured (docs/experiments.md).
-LEAST_EPOCHS, LEAST_MINUTES = MOST_EPOCHS, 1.5  # that a single model would train
+LEAST_EPOCHS, LEAST_MINUTES = 200, 1.5  # that a single model would train; 20 are too few, and 250 enough
 LEAST_EPOCHS_ON_GPU = 60  # of the largest model that the text bears, before it is compiled
 LEAST_MINUTES_OF_GENERATIONS = 5.0  # on a GPU
 FEW, MANY, STUDENTS = 4, 8, 2  # teachers of a student; of students that teach in their turn; such students
@@ -154,7 +154,12 @@ def choose_teaching(
     """
     if not _may_have_teachers(request) or plan.share < 1 or plan.epochs(len(tokens)) < LEAST_EPOCHS:
         return None
-    return plan_teaching(request, saved_request, text_sha256, FEW)
+    teaching = plan_teaching(request, saved_request, text_sha256, FEW)
+    assert plan.seconds is not None
+    share = TEACHING_SHARE / FEW
+    size = smaller_size(request, plan, tokens, share * plan.seconds)
+    shape = {"blocks": size.n_block, "heads": size.n_head, "width": size.d_model, "context": size.n_context}
+    return replace(teaching, settings=teaching.settings | shape)
 
 
 def choose_on_gpu(
