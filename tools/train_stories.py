@@ -27,8 +27,9 @@ from clearhead.language_model import LanguageModel, load
 from clearhead.runs.preparation import PreparedText
 from clearhead.runs.request import TrainingRequest
 from clearhead.runs.run import Run
-from clearhead.runs.run_folder import METRICS, RUN, RunFolder, read_metrics
+from clearhead.runs.run_folder import METRICS, RunFolder, read_metrics
 from clearhead.runs.saved_run import SavedRun
+from clearhead.runs.teacher_folders import RUN
 from clearhead.text.corpus import Document, measure
 from clearhead.text.stories import BOYS, GIRLS, parses, sentences
 from clearhead.text.token_cache import tokenize

@@ -149,7 +149,7 @@ def test_number_of_teachers_is_checked(settings, text):
 @pytest.mark.parametrize("name", ["start", "bidirectional", "sharded"])
 def test_settings_that_do_not_fit_are_rejected(name, text):
     value = "stories" if name == "start" else True
-    with pytest.raises(UserError, match=f"`{name}` cannot be combined with `teachers`|stories"):
+    with pytest.raises(UserError, match=f"`{name}` cannot be combined with `teachers`"):
         ch.train(text, steps=1, teachers=2, **{name: value})
 
 

@@ -20,8 +20,8 @@ from clearhead.formats.opening import list_snapshots
 from clearhead.networks import config_from_json
 from clearhead.runs.checkpoint import newest_step
 from clearhead.runs.following import Follower
-from clearhead.runs.run_folder import CHECKPOINTS, METRICS, RUN, read_record
-from clearhead.runs.teacher_folders import TEACHERS, find_runs, teacher_in
+from clearhead.runs.run_folder import CHECKPOINTS, METRICS, read_record
+from clearhead.runs.teacher_folders import RUN, TEACHERS, find_runs, teacher_in
 from clearhead.summary_table import TableCell, html_table, plural, text_table
 from clearhead.training.position_loss import bits_per_byte
 

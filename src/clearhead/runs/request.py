@@ -13,6 +13,7 @@ from clearhead.errors import UserError, guess
 from clearhead.formats.opening import hash_weights
 from clearhead.model.config import MOST, MOST_BLOCKS, PRESETS, check_kind
 from clearhead.networks import KINDS as NETWORKS
+from clearhead.runs.teacher_folders import MOST_TEACHERS
 from clearhead.runtime.device import can_compile, pick_device
 from clearhead.text.tokenizer_kinds import KINDS
 from clearhead.training.recipe import OPTIMIZERS, RECIPES
@@ -24,7 +25,6 @@ ALIASES = {
 }
 MOST_MINUTES = 60 * 24 * 365
 MOST_RANK = 1024
-MOST_TEACHERS = 64
 COUNTS = ("steps", "blocks", "heads", "kv_heads", "width", "context", "vocab", "batch")
 LARGEST = {"blocks": MOST_BLOCKS, "heads": MOST, "kv_heads": MOST, "width": MOST, "context": MOST}
 # Settings that are fixed by the model to fine-tune.

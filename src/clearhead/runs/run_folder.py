@@ -48,11 +48,12 @@ from clearhead.runs.progress import Progress
 from clearhead.runs.request import TrainingRequest
 from clearhead.runs.run import Run
 from clearhead.runs.staging import begin, drop, put_in_place, recover
+from clearhead.runs.teacher_folders import RUN
 from clearhead.runtime.process_group import ProcessGroup
 from clearhead.text.held_out import HeldOut
 from clearhead.text.tokenizer import Tokenizer
 
-RUN, METRICS, CHECKPOINTS, BEST = "run.json", "metrics.jsonl", "checkpoints", "best"
+METRICS, CHECKPOINTS, BEST = "metrics.jsonl", "checkpoints", "best"
 FORMAT = 1
 LOOKED_AT = 0.3  # seconds to wait for the lock, which a listing of runs takes briefly to test it
 TOKENIZER = ("tokenizer.json", "tokenizer_config.json")

@@ -13,7 +13,7 @@ from clearhead.errors import UserError
 from clearhead.files import read_json
 
 TEACHERS, PLAN, RUN = "teachers", "plan.json", "run.json"
-MOST_TEACHERS = 1000  # a plan with more is damaged
+MOST_TEACHERS = 64
 
 
 @dataclass(frozen=True)

@@ -32,8 +32,9 @@ from clearhead.runs.progress_line import ProgressLine, find_display
 from clearhead.runs.reports import Reports
 from clearhead.runs.request import TrainingRequest, TrainingSettings, with_time
 from clearhead.runs.run import Run
-from clearhead.runs.run_folder import BEST, RUN, is_finished, is_run, make_record
+from clearhead.runs.run_folder import BEST, is_finished, is_run, make_record
 from clearhead.runs.saved_run import SavedRun
+from clearhead.runs.teacher_folders import RUN
 from clearhead.runs.teaching import TeachingPlan, has_teachers, teacher_folder
 from clearhead.runs.teaching_start import open_teaching, request_teaching, teaching_of
 from clearhead.runtime.device import pick_device
