@@ -181,6 +181,21 @@ def test_invalid_or_truncated_gzip_is_rejected(tmp_path):
             arpa.read(path)
 
 
+@pytest.mark.parametrize("start", ["", "\\data\\\n", SMALL.partition("-2.0")[0]])
+def test_only_the_beginning_of_many_empty_lines_is_read(start, tmp_path):
+    path = tmp_path / "bomb.arpa.gz"
+    path.write_bytes(gzip.compress(f"{start}{chr(10) * 5000}{SMALL}".encode()))
+    with pytest.raises(UserError, match=r"its line \d+ is the 1001st empty line"):
+        arpa.load(path)
+
+
+def test_only_the_beginning_of_a_long_preamble_is_read(tmp_path):
+    path = tmp_path / "bomb.arpa.gz"
+    path.write_bytes(gzip.compress(b"a\n" * 5000 + SMALL.encode()))
+    with pytest.raises(UserError, match=r"its line 1001 should be .data. or come after it"):
+        arpa.load(path)
+
+
 def test_words_missing_from_the_tokenizer_are_rejected(small):
     tokenizer = Tokenizer.train("byte", [])
     with pytest.raises(UserError, match="'the', which the tokenizer does not have"):

@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import struct
+import sys
 
 import pytest
 import torch
@@ -106,6 +107,26 @@ def test_saving_again_writes_identical_bytes(name, tokenizer, tmp_path):
         assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
 
 
+def test_edited_settings_are_read_once_their_hash_is_deleted(tokenizer, tmp_path):
+    save(tmp_path, Saved(random_network(CONFIGS["lecture"][1]), tokenizer, {"seed": 3}))
+    path, ours = tmp_path / "tokenizer_config.json", tmp_path / "clearhead.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "chat_template": "{{ messages }}"}))
+    with pytest.raises(UserError, match=r"delete its hash and 'sealed' from clearhead.json; put a chat"):
+        load(tmp_path)
+    label = json.loads(ours.read_text())
+    del label["files"]["tokenizer_config.json"], label["sealed"]
+    ours.write_text(json.dumps(label))
+    loaded = load(tmp_path)
+    assert loaded.tokenizer.chat_template == "{{ messages }}"
+    assert loaded.training == {"seed": 3}
+
+
+def test_chat_template_can_be_put_into_a_file_of_its_own(tokenizer, tmp_path):
+    save(tmp_path, Saved(random_network(CONFIGS["lecture"][1]), tokenizer, {"seed": 3}))
+    (tmp_path / "chat_template.jinja").write_text("{{ messages }}")
+    assert load(tmp_path).tokenizer.chat_template == "{{ messages }}"
+
+
 def test_folder_contains_only_json_and_plain_tensors(tokenizer, tmp_path):
     save(tmp_path, Saved(random_network(CONFIGS["modern"][1]), tokenizer, {}))
     assert {path.name for path in tmp_path.iterdir()} == FILES
@@ -127,6 +148,14 @@ def test_half_precision_model_loads_in_single_precision(tokenizer, tmp_path):
     loaded = load(tmp_path).network
     assert {parameter.dtype for parameter in loaded.parameters()} == {torch.float32}
     assert same_weights(loaded, network.float())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="file names are UTF-8 on macOS and UTF-16 on Windows")
+def test_path_that_is_not_utf_8_is_named_as_the_cause(tokenizer, tmp_path):
+    folder = tmp_path / os.fsdecode(b"m\xff")
+    save(folder, Saved(random_network(CONFIGS["modern"][1]), tokenizer, None))
+    with pytest.raises(UserError, match="its path is not valid UTF-8; rename the folder"):
+        load(folder)
 
 
 def test_models_of_other_programs_need_no_clearhead_json(tokenizer, tmp_path):
@@ -154,7 +183,7 @@ class Crash(BaseException):
 
 
 def crash_at(monkeypatch, count, error):
-    """Raise `error` after `count` calls to fsync; a save makes two per file."""
+    """Raise `error` after `count` calls to fsync; a save makes two per file, and one for a new folder."""
     calls = 0
     settle = os.fsync
 
@@ -184,8 +213,10 @@ def test_failed_save_never_leaves_a_partial_model(old, error, tokenizer, tmp_pat
     _, config = CONFIGS["modern"]
     before = Saved(random_network(config, seed=1), tokenizer, {"which": "old"})
     after = Saved(random_network(config, seed=2), tokenizer, {"which": "new"})
+    if old:
+        (tmp_path / "counted").mkdir()
     settles = count_settles(after, tmp_path / "counted")
-    assert settles == 2 * len(FILES)
+    assert settles == 2 * len(FILES) + (not old)
     refused = 0
     for at in range(settles):
         folder = tmp_path / str(at)

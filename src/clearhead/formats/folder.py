@@ -1,6 +1,6 @@
 """A model folder: config.json, model.safetensors and the tokenizer's files, in Hugging Face's layout.
 
-Our own `clearhead.json` beside them records how the model was trained, and the hash of its weights.
+Our own `clearhead.json` beside them records how the model was trained, and the hashes of all files.
 """
 
 from __future__ import annotations
@@ -8,7 +8,8 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +17,44 @@ import torch
 
 from clearhead.classics.ngram_config import NGramConfig
 from clearhead.errors import UserError
-from clearhead.files import disk_errors, inside, open_regular, read_json, write_json
-from clearhead.formats.families import gemma3, gpt2, gpt_neox, llama, mistral, own, qwen2, qwen3
+from clearhead.files import (
+    SEAL,
+    check_seal,
+    disk_errors,
+    inside,
+    make_folder,
+    open_regular,
+    read_json,
+    seal,
+    to_json_text,
+    write_json,
+    write_text,
+)
+from clearhead.formats.families import (
+    gemma2,
+    gemma3,
+    gpt2,
+    gpt_neo,
+    gpt_neox,
+    llama,
+    mistral,
+    olmo2,
+    opt,
+    own,
+    phi3,
+    qwen2,
+    qwen3,
+    smollm3,
+)
 from clearhead.formats.families.family import Family, Named
-from clearhead.formats.network import check_tensors, outline, own_tensors, read_network
+from clearhead.formats.network import TensorSource, check_tensors, outline, own_tensors, read_network
 from clearhead.formats.ngram_tensors import read_ngram
+from clearhead.formats.recognition import describe_folder, describe_type
 from clearhead.formats.saved import Saved
 from clearhead.formats.shards import LARGEST_HEADER, WEIGHTS, Shards, write_tensors
 from clearhead.model.config import Config
 from clearhead.networks import SingleConfig, SingleNetwork
-from clearhead.text.tokenizer import Tokenizer
+from clearhead.text.tokenizer import LARGEST_FILE, Tokenizer
 
 # The first family that can express a config is used.
 FAMILIES = (
@@ -36,11 +65,18 @@ FAMILIES = (
     qwen3.FAMILY,
     gpt_neox.FAMILY,
     gemma3.FAMILY,
+    gemma2.FAMILY,
+    phi3.FAMILY,
+    gpt_neo.FAMILY,
+    opt.FAMILY,
+    smollm3.FAMILY,
+    olmo2.FAMILY,
     own.FAMILY,
 )
 
 CONFIG, OURS, GENERATION = "config.json", "clearhead.json", "generation_config.json"
 FILES = (CONFIG, WEIGHTS, OURS, "tokenizer.json", "tokenizer_config.json", GENERATION)
+HASHED = ("tokenizer.json", "tokenizer_config.json", GENERATION)  # besides config.json and the weights
 FORMAT = 1
 
 
@@ -50,25 +86,28 @@ def save(folder: Path, saved: Saved) -> None:
     family = _family_for(config)
     with disk_errors(folder, "the model was not saved"):
         check_space(folder, config)
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         (folder / CONFIG).unlink(missing_ok=True)
         tensors = family.write_tensors(_on_cpu(network), config)
         write_tensors(folder / WEIGHTS, tensors, {"format": "pt"})
         saved.tokenizer.save(folder, model_max_length=config.n_context)
+        start = saved.tokenizer.start_ids[0] if saved.tokenizer.start_ids else end
+        ends = end if len(saved.tokenizer.end_ids) <= 1 else saved.tokenizer.end_ids
+        ids = {"bos_token_id": start, "eos_token_id": ends, "pad_token_id": end}
+        write_json(folder / GENERATION, {**ids, "do_sample": True})
+        dtype = str(next(network.parameters()).dtype).removeprefix("torch.")
+        written = {"model_type": family.model_type, **family.write_config(config), **ids, "dtype": dtype}
+        text = to_json_text(written)
+        hashes = {name: _sha256(folder / name, LARGEST_FILE) for name in HASHED}
         ours = {
             "format": FORMAT,
             "dropout": 0.0 if isinstance(config, NGramConfig) else config.dropout,
             "sha256": _sha256(folder / WEIGHTS, _most_bytes(config)),
+            "files": {**hashes, CONFIG: hashlib.sha256(text.encode()).hexdigest()},
             "training": saved.training,
         }
-        write_json(folder / OURS, ours)
-        start = saved.tokenizer.start_ids[0] if saved.tokenizer.start_ids else end
-        ends = saved.tokenizer.end_ids
-        ids = {"bos_token_id": start, "eos_token_id": end if len(ends) == 1 else ends, "pad_token_id": end}
-        write_json(folder / GENERATION, {**ids, "do_sample": True})
-        dtype = str(next(network.parameters()).dtype).removeprefix("torch.")
-        written = {"model_type": family.model_type, **family.write_config(config), **ids, "dtype": dtype}
-        write_json(folder / CONFIG, written)
+        write_json(folder / OURS, seal(ours))
+        write_text(folder / CONFIG, text)
 
 
 def opens_elsewhere(config: SingleConfig) -> bool:
@@ -91,6 +130,7 @@ class Label:
     config: SingleConfig
     training: dict[str, Any] | None
     sha256: str | None  # hash of the weights, if we saved them
+    files: dict[str, str] = field(default_factory=dict)  # hashes of other files, if we saved them
 
 
 def read_label(folder: Path) -> Label:
@@ -100,13 +140,15 @@ def read_label(folder: Path) -> Label:
             f"no such folder: {folder}; name a folder that `clearhead train` or transformers saved"
         )
     if not (folder / CONFIG).exists():
-        raise UserError(f"{folder} is not a model: it has no {CONFIG}; name a folder that contains one")
+        raise UserError(f"{folder} {describe_folder(folder)}")
     settings = read_json(inside(folder, CONFIG))
     kind = settings.get("model_type")
     family = next((family for family in FAMILIES if family.model_type == kind), None)
     if family is None:
         known = ", ".join(family.model_type for family in FAMILIES)
-        raise UserError(f"{folder / CONFIG} has model_type {kind!r}: expected one of {known}")
+        what = describe_type(kind)
+        called = f"{kind!r}" if what is None else f"{kind!r}, {what}"
+        raise UserError(f"{folder / CONFIG} has model_type {called}: expected one of {known}")
     if isinstance(quantized := settings.get("quantization_config"), dict):
         kind = str(quantized.get("quant_method"))[:40]
         raise UserError(
@@ -124,11 +166,15 @@ def read_label(folder: Path) -> Label:
         config = config if isinstance(config, NGramConfig) else replace(config, dropout=ours["dropout"])
     except UserError as error:
         raise UserError(f"{folder / OURS}: {error}") from None
-    return Label(family, config, ours["training"], ours["sha256"])
+    return Label(family, config, ours["training"], ours["sha256"], ours.get("files", {}))
 
 
-def load(folder: Path, dtype: torch.dtype = torch.float32) -> Saved:
-    """Load the model in a folder. Raises UserError if it is invalid."""
+def load(
+    folder: Path,
+    dtype: torch.dtype = torch.float32,
+    adapt: Callable[[TensorSource], TensorSource] | None = None,
+) -> Saved:
+    """Load the model in a folder; `adapt` changes its tensors as they are read. Raises UserError if it is invalid."""
     for name in FILES:
         inside(folder, name)
     label = read_label(folder)
@@ -139,17 +185,33 @@ def load(folder: Path, dtype: torch.dtype = torch.float32) -> Saved:
             f"copy it again, or delete {OURS} if you changed it yourself"
         )
     shards = Shards(folder)
-    network = _read_network(shards, label, dtype)
+    network = _read_network(shards, label, dtype, adapt)
     tokenizer = Tokenizer.load(folder, _read_ends(folder))
     if tokenizer.n_vocab > config.n_vocab:
         raise UserError(
             f"{folder}: its tokenizer has {tokenizer.n_vocab} tokens, but its model has only {config.n_vocab}; "
             "the tokenizer belongs to a different model"
         )
+    _check_files(folder, label.files)
     return Saved(network, tokenizer, label.training)
 
 
-def _read_network(shards: Shards, label: Label, dtype: torch.dtype) -> SingleNetwork:
+def _check_files(folder: Path, hashes: dict[str, str]) -> None:
+    """Raise an error if one of the small files changed in a way that its reader accepts."""
+    for name, expected in hashes.items():
+        if name in (CONFIG, *HASHED) and expected != _sha256(folder / name, LARGEST_FILE):
+            template = (
+                "; put a chat template into chat_template.jinja" if name == "tokenizer_config.json" else ""
+            )
+            raise UserError(
+                f"{folder / name} is not the file that was saved here: it was changed; copy it again, or, if you "
+                f"changed it yourself, delete its hash and {SEAL!r} from {OURS}{template}"
+            )
+
+
+def _read_network(
+    shards: Shards, label: Label, dtype: torch.dtype, adapt: Callable[[TensorSource], TensorSource] | None
+) -> SingleNetwork:
     config = label.config
     if isinstance(config, NGramConfig):
         return read_ngram(shards, config)
@@ -159,7 +221,8 @@ def _read_network(shards: Shards, label: Label, dtype: torch.dtype) -> SingleNet
             f"in {CONFIG}: copy it again from its source"
         )
     check_tensors(shards.described, len(shards.shapes()), config, dtype)
-    return read_network(shards, outline(config), label.family, dtype)
+    source = shards if adapt is None else adapt(shards)
+    return read_network(source, outline(config), label.family, dtype)
 
 
 def _read_ends(folder: Path) -> list[int]:
@@ -224,11 +287,16 @@ def _read_ours(path: Path) -> dict[str, Any] | None:
         "dropout": (int, float),
         "sha256": str,
         "training": (dict, type(None)),
+        "files": dict,
+        SEAL: str,
     }
     for name in kinds.keys() | ours.keys():
-        if name not in kinds or name not in ours or not isinstance(ours[name], kinds[name]):
+        optional = name in ("files", SEAL) and name not in ours
+        if not optional and (
+            name not in kinds or name not in ours or not isinstance(ours[name], kinds[name])
+        ):
             raise UserError(f"{path}: {name!r} is unknown, missing or of the wrong type; copy it again")
-    return ours
+    return check_seal(path, ours)
 
 
 def _most_bytes(config: SingleConfig) -> int:
@@ -242,7 +310,7 @@ def _sha256(path: Path, at_most: int) -> str | None:
         with open_regular(path) as file:
             if os.fstat(file.fileno()).st_size > at_most:
                 return None
-            return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
+            return hashlib.file_digest(file, "sha256").hexdigest()
     except FileNotFoundError:
         raise UserError(f"no such file: {path}; is {path.parent} a complete model?") from None
     except OSError as error:

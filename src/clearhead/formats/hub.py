@@ -1,4 +1,7 @@
-"""Models on the Hugging Face Hub by name: only the files we read, in the hub's own cache."""
+"""Models on the Hugging Face Hub by name: only the files we read, in the hub's own cache.
+
+A name is org/model or, for one of several GGUF files, org/model/file.gguf.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,10 @@ WANTED = (
     "*.safetensors.index.json",
     "tokenizer.json",
     "tokenizer_config.json",
+    "vocab.json",
+    "merges.txt",
     "generation_config.json",
+    "adapter_config.json",
     "chat_template.jinja",
 )
 UNWANTED = ("*/*", "consolidated*")  # other formats in subfolders; duplicates of the same weights
@@ -23,20 +29,27 @@ SECONDS = 4  # timeout for the hub's first responses
 LONGEST_NAME = 96  # characters, the hub's limit
 
 _PART = r"[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_])?"
-_NAME = re.compile(f"{_PART}/{_PART}")
+_NAME = re.compile(f"({_PART}/{_PART})(?:/({_PART}\\.gguf))?")
+SEVERAL = re.compile(r"-\d{5}-of-\d{5}\.gguf$")  # a part of a file
 _INSTEAD = "name a folder or file on this disk, or try: clearhead pull smollm2"
 
 
 def is_name(name: str) -> bool:
-    """Whether this can be the name of a model on the hub: org/model."""
-    if len(name) > LONGEST_NAME or ".." in name or "--" in name or name.endswith(".git"):
-        return False
-    return _NAME.fullmatch(name) is not None
+    """Whether this can be the name of a model on the hub: org/model, or org/model/file.gguf."""
+    return _split(name) is not None
+
+
+def _split(name: str) -> tuple[str, str | None] | None:
+    """The names of a repository and of a file in it, if there is one."""
+    found = _NAME.fullmatch(name) if len(name) <= 2 * LONGEST_NAME else None
+    repository, file = (found[1], found[4]) if found else ("", None)
+    odd = ".." in name or "--" in repository or repository.endswith(".git")
+    return None if found is None or odd or len(repository) > LONGEST_NAME else (repository, file)
 
 
 def fetch(name: str) -> Path:
-    """The folder of a model on the hub, downloaded if necessary."""
-    if not is_name(name):
+    """The folder or GGUF file of a model on the hub, downloaded if necessary."""
+    if (parts := _split(name)) is None:
         raise UserError(f"{name!r} is not the name of a model on the hub: expected org/model; {_INSTEAD}")
     from huggingface_hub import HfApi, snapshot_download
     from huggingface_hub.errors import GatedRepoError, LocalEntryNotFoundError, RepositoryNotFoundError
@@ -46,11 +59,16 @@ def fetch(name: str) -> Path:
         def __init__(self, *arguments: Any, **settings: Any) -> None:
             super().__init__(*arguments, **{**settings, "disable": True})  # type: ignore[no-untyped-call]
 
-    patterns: dict[str, Any] = {"allow_patterns": list(WANTED), "ignore_patterns": list(UNWANTED)}
+    repository, chosen = parts
+    wanted = list(WANTED) if chosen is None else [chosen]
+    patterns: dict[str, Any] = {"allow_patterns": wanted, "ignore_patterns": list(UNWANTED)}
     try:
-        info = HfApi().model_info(name, timeout=SECONDS)
-        _check_files(name, [file.rfilename for file in info.siblings or []])
-        return Path(snapshot_download(name, etag_timeout=SECONDS, tqdm_class=Silence, **patterns))
+        info = HfApi().model_info(repository, timeout=SECONDS)
+        chosen = _choose_file(name, chosen, [file.rfilename for file in info.siblings or []])
+        if chosen is not None:
+            patterns["allow_patterns"] = [chosen]
+        folder = Path(snapshot_download(repository, etag_timeout=SECONDS, tqdm_class=Silence, **patterns))
+        return folder if chosen is None else folder / chosen
     except GatedRepoError:
         raise UserError(
             f"{name} requires accepting its license: do so on huggingface.co/{name}, then run "
@@ -66,19 +84,39 @@ def fetch(name: str) -> Path:
         # The library raises many types of exceptions if the connection, the hub or the disk fails.
         # The model may be cached.
         try:
-            return Path(snapshot_download(name, local_files_only=True, **patterns))
+            folder = Path(snapshot_download(repository, local_files_only=True, **patterns))
+            if (found := folder if chosen is None else folder / chosen).exists():
+                return found
+            raise LocalEntryNotFoundError(f"{name} is not in the cache")
         except LocalEntryNotFoundError:
             raise UserError(
                 f"{name} could not be fetched from the hub ({_reason(error)}); {_INSTEAD}"
             ) from None
 
 
-def _check_files(name: str, found: list[str]) -> None:
-    """Raise an error before downloading a model that we cannot read."""
-    if "config.json" not in found:
-        raise UserError(f"{name} has no config.json, so it cannot be read here; {_INSTEAD}")
-    if not any(file.endswith(".safetensors") and "/" not in file for file in found):
+def _choose_file(name: str, chosen: str | None, files: list[str]) -> str | None:
+    """The GGUF file to download, or None for a folder. Raises an error for a model that we cannot read."""
+    ggufs = sorted(file for file in files if file.endswith(".gguf") and "/" not in file)
+    if chosen is not None:
+        if chosen not in ggufs:
+            raise UserError(f"{name} does not exist: that model has {_list(ggufs)}; {_INSTEAD}")
+        return chosen
+    if "config.json" not in files and "adapter_config.json" not in files:
+        whole = [file for file in ggufs if not SEVERAL.search(file)]
+        if len(whole) == 1:
+            return whole[0]
+        if whole:
+            raise UserError(f"{name} has {_list(whole)}: name one, such as {name}/{whole[0]}, or {_INSTEAD}")
+        split = " (GGUF files in several parts are not supported)" if ggufs else ""
+        raise UserError(f"{name} has no config.json, so it cannot be read here{split}; {_INSTEAD}")
+    if not any(file.endswith(".safetensors") and "/" not in file for file in files):
         raise UserError(f"{name} has no .safetensors weights, and pickles are never opened; {_INSTEAD}")
+    return None
+
+
+def _list(files: list[str]) -> str:
+    named = ", ".join(files[:20])
+    return f"the GGUF files {named}" if files else "no GGUF files"
 
 
 def _reason(error: Exception) -> str:

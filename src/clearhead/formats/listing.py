@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from clearhead.errors import UserError
-from clearhead.formats import arpa, builtin
+from clearhead.formats import builtin, peft
+from clearhead.formats.file_formats import find_format
 from clearhead.formats.folder import CONFIG, read_label
 from clearhead.formats.gguf.file import GGUFFile
 from clearhead.formats.gguf.model import read_config
+from clearhead.formats.opening import find_base
 from clearhead.formats.pulled import CATALOG, find
 from clearhead.formats.shards import WEIGHTS
 from clearhead.networks import SingleConfig
@@ -51,10 +53,14 @@ def list_models(places: Sequence[Path], on_skip: Callable[[str], object] = lambd
 
 
 def describe(path: Path) -> Listed:
-    """Describe a model given by its folder, GGUF file or ARPA file."""
-    if not path.is_dir() and arpa.is_arpa(path):
-        return Listed(str(path), path, "file", "arpa", arpa.read_config(path), _size(path))
-    return _describe_folder(path) if path.is_dir() else _describe_gguf(path)
+    """Describe a model given by its folder or file. An adapter is described as its base model."""
+    if peft.is_adapter(path):
+        return replace(describe(find_base(path)), name=str(path), path=path, origin="file")
+    if path.is_dir():
+        return _describe_folder(path)
+    if (found := find_format(path)) is not None:
+        return Listed(str(path), path, "file", found.name, found.read_config(path), _size(path))
+    return _describe_gguf(path)
 
 
 def _folders(place: Path, on_skip: Callable[[str], object]) -> Iterator[Listed]:

@@ -16,10 +16,11 @@ from clearhead.formats.families.family import Family, Named
 from clearhead.model.config import Config
 from clearhead.networks import Learner, LearnerConfig, SingleNetwork, make_network
 from clearhead.runtime.device import memory_of
+from clearhead.summary_table import plural
 
-# Minimum number of tensors per block: two norms; query, key, value and output; two in the feed-forward network. For a
-# recurrent block: the matrices and biases for input and state.
-LEAST_PER_BLOCK, RECURRENT_PER_BLOCK = 8, 4
+# Minimum number of tensors per block: two norms; query, key and value in one matrix, and output; two in the
+# feed-forward network. For a recurrent block: the matrices and biases for input and state.
+LEAST_PER_BLOCK, RECURRENT_PER_BLOCK = 6, 4
 
 
 class TensorSource(Protocol):
@@ -135,7 +136,7 @@ def _find(source: TensorSource, expected: Named, prefix: str, n_block: int) -> d
             )
     if more := [name for name in found if _block_of(name) >= n_block]:
         raise UserError(
-            f"{source.described} has {more[0]}, but its settings specify {n_block} blocks; "
+            f"{source.described} has {more[0]}, but its settings specify {plural(n_block, 'block')}; "
             "the weights and the settings belong to different models"
         )
     return stored

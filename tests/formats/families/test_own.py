@@ -58,7 +58,7 @@ def change(path, **settings):
         ({"kind": "gru"}, "belong to different models"),
         ({"d_model": 9}, "belong to different models|too few"),
         ({"d_model": 10**6}, "too few"),
-        ({"n_block": 1}, "specify 1 blocks"),
+        ({"n_block": 1}, "specify 1 block;"),
         ({"n_block": 900}, "too few"),
         ({"n_head": 2}, "unknown setting 'n_head'"),
         ({"n_vocab": -1}, "n_vocab = -1"),

@@ -2,7 +2,6 @@
 
 import json
 
-import gguf
 import numpy as np
 import pytest
 import tokenizers
@@ -12,6 +11,7 @@ from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tok
 
 from clearhead.errors import UserError
 from clearhead.formats.gguf.file import GGUFFile
+from clearhead.formats.gguf.model import MetadataWriter
 from clearhead.formats.gguf.splits import SPLITS
 from clearhead.formats.gguf.tokenizer import (
     BYTE,
@@ -165,16 +165,9 @@ def test_unused_ids_are_padded_and_dropped_again():
 @pytest.mark.parametrize("kind", ["byte", "bpe"])
 def test_tokenizer_round_trips_through_a_gguf_file(tmp_path, kind):
     ours = Tokenizer.train(kind, TEXTS * 3)
-    writer = gguf.GGUFWriter(tmp_path / "t.gguf", "gpt2")
+    writer = MetadataWriter(tmp_path / "t.gguf", "gpt2")
     for key, value in write_tokenizer(ours, ours.n_vocab + 3).items():
-        if isinstance(value, list):
-            writer.add_array(key, value)
-        elif isinstance(value, bool):
-            writer.add_bool(key, value)
-        elif isinstance(value, int):
-            writer.add_uint32(key, value)
-        else:
-            writer.add_string(key, value)
+        writer.add(key, value)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.close()
@@ -332,6 +325,17 @@ def test_gemma_style_runs_of_spaces_are_separate_tokens():
     assert tokenizer.decode(tokenizer.encode("a   b\n\t c")) == "a   b\n\t c"
 
 
+def test_end_token_may_be_missing():
+    metadata = write_tokenizer(byte_level(GPT_2, n_vocab=300), 303)
+    del metadata["tokenizer.ggml.eos_token_id"]
+    assert read_tokenizer(metadata).end_ids == (302,)  # recognized by its name
+    metadata["tokenizer.ggml.tokens"][302] = "<|over|>"
+    endless = read_tokenizer(metadata)
+    assert (endless.end_id, endless.end_ids) == (None, ())
+    again = read_tokenizer(write_tokenizer(endless, 303))
+    assert (again.end_ids, again.encode(TEXTS[2])) == ((), endless.encode(TEXTS[2]))
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
@@ -349,7 +353,6 @@ def test_gemma_style_runs_of_spaces_are_separate_tokens():
         ({"merges": ["a b c"]}, "merges has 'a b c'"),
         ({"merges": ["no such"]}, "do not form a tokenizer .*"),
         ({"merges": 3}, "merges is not an array of strings"),
-        ({"eos_token_id": None}, "eos_token_id is missing"),
         ({"eos_token_id": 412}, "eos_token_id is 412, expected a token id below 412"),
         ({"bos_token_id": -1}, "bos_token_id is -1"),
         ({"bos_token_id": "<s>"}, "bos_token_id is '<s>'"),
@@ -375,14 +378,18 @@ def test_every_piece_needs_a_score(scores):
 
 
 def test_adversarial_vocabularies_are_rejected_or_handled():
-    long = [*PIECES["tokenizer.ggml.tokens"], "a" * 2**20]
-    n = len(long)
-    metadata = PIECES | {
-        "tokenizer.ggml.tokens": long,
-        "tokenizer.ggml.token_type": [*PIECES["tokenizer.ggml.token_type"], NORMAL],
-        "tokenizer.ggml.scores": [0.0] * n,
-    }
-    assert read_tokenizer(metadata).n_vocab == n
+    n = len(PIECES["tokenizer.ggml.tokens"]) + 1
+
+    def with_token(token):
+        return PIECES | {
+            "tokenizer.ggml.tokens": [*PIECES["tokenizer.ggml.tokens"], token],
+            "tokenizer.ggml.token_type": [*PIECES["tokenizer.ggml.token_type"], NORMAL],
+            "tokenizer.ggml.scores": [0.0] * n,
+        }
+
+    assert read_tokenizer(with_token("a" * 2**16)).n_vocab == n
+    with pytest.raises(UserError, match="a token of 1048576 characters, expected at most 65536"):
+        read_tokenizer(with_token("a" * 2**20))
     crowd = [str(i) for i in range(2**19)]
     with pytest.raises(UserError, match="has 524288 tokens, expected at most 327680"):
         read_tokenizer(PIECES | {"tokenizer.ggml.tokens": crowd})

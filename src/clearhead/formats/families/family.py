@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from clearhead.errors import UserError
-from clearhead.model.config import MOST_BLOCKS, Config
+from clearhead.model.config import MOST_BLOCKS, Config, check_number
 from clearhead.networks import SingleConfig
 
 Tensors = Mapping[str, Tensor]
 Named = dict[str, Tensor]
+
+# Our names for activation functions and theirs, in families other than Llama's.
+ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new"}
+OUR_ACTIVATIONS = {theirs: ours for ours, theirs in ACTIVATIONS.items()} | {
+    "gelu_fast": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+}
 
 
 @dataclass(frozen=True)
@@ -30,6 +39,17 @@ class Family:
     read_config: Callable[[dict[str, Any]], SingleConfig]
     write_tensors: Callable[[Tensors, Any], Named]
     read_tensors: Callable[[Tensors, Any], Named]
+
+
+def concatenate(parts: Sequence[Tensor]) -> Tensor:
+    """Join tensors along their first axis.
+
+    For outlines, which have no data, `torch.cat` would first import torch's compiler, which takes seconds.
+    """
+    first = parts[0]
+    if first.is_meta:
+        return first.new_empty(sum(len(part) for part in parts), *first.shape[1:])
+    return torch.cat(list(parts))
 
 
 def renaming(
@@ -59,6 +79,11 @@ def renaming(
     return write, read
 
 
+def is_pre_norm(config: Config) -> bool:
+    """Whether each half of a block has a norm before it and none after it, as in most families."""
+    return config.pre_norm and not config.post_norm
+
+
 def need(settings: dict[str, Any], name: str) -> Any:
     if settings.get(name) is None:
         raise UserError(f"config.json has no {name!r}")
@@ -69,6 +94,14 @@ def refuse_unless(settings: dict[str, Any], name: str, *usual: Any) -> None:
     """Raise an error for a setting that would change the computation in an unsupported way."""
     if settings.get(name, usual[0]) not in usual:
         raise UserError(f"config.json has {name} = {settings[name]!r}, which is not supported")
+
+
+def read_activation(settings: dict[str, Any], name: str, default: str) -> str:
+    """Our name for the activation function in this setting."""
+    theirs = settings.get(name, default)
+    if not isinstance(theirs, str) or theirs not in OUR_ACTIVATIONS:
+        raise UserError(f"{name} = {theirs!r} in config.json: expected one of {', '.join(OUR_ACTIVATIONS)}")
+    return OUR_ACTIVATIONS[theirs]
 
 
 def read_rotary(settings: dict[str, Any], base: float = 10_000.0) -> dict[str, Any]:
@@ -91,8 +124,22 @@ def read_rotary(settings: dict[str, Any], base: float = 10_000.0) -> dict[str, A
             "high_freq_factor": need(rope, "high_freq_factor"),
             "original_context": need(rope, "original_max_position_embeddings"),
         }
+    elif kind == "yarn":
+        refuse_unless(rope, "truncate", True)
+        names = ("original_max_position_embeddings", "max_position_embeddings")
+        contexts = (settings.get(names[0]), rope.get(names[0]), settings.get(names[1]))
+        scaling = {
+            "kind": kind,
+            "factor": need(rope, "factor"),
+            "low_freq_factor": rope.get("beta_slow") or 1.0,
+            "high_freq_factor": rope.get("beta_fast") or 32.0,
+            "original_context": next((found for found in contexts if found is not None), None),
+            "attention_factor": _attention_factor(rope),
+        }
     elif kind != "default":
-        raise UserError(f"config.json has rope_type {kind!r}: expected default, linear or llama3")
+        raise UserError(
+            f"config.json has rope_type {kind!r}, which is not supported: expected default, linear, llama3 or yarn"
+        )
     return {
         "position": "rotary",
         "rotary_base": next(
@@ -100,6 +147,19 @@ def read_rotary(settings: dict[str, Any], base: float = 10_000.0) -> dict[str, A
         ),
         "rope_scaling": scaling,
     }
+
+
+def _attention_factor(rope: dict[str, Any]) -> Any:
+    """YaRN's factor of rotated vectors: as given or, as in its paper, by the factor of the context."""
+    if rope.get("attention_factor") is not None:
+        return rope["attention_factor"]
+    check_number("factor", rope["factor"], above=0.0, below=1e6)
+    scales = rope.get("mscale") or 0, rope.get("mscale_all_dim") or 0
+    for name, value in zip(("mscale", "mscale_all_dim"), scales, strict=True):
+        check_number(name, value, above=-1.0, below=1e6)
+    first, second = scales if all(scales) else (1, 0)
+    growth = max(0.0, math.log(rope["factor"])) / 10
+    return (first * growth + 1) / (second * growth + 1)
 
 
 def write_rotary(config: Config) -> dict[str, Any]:
@@ -113,6 +173,13 @@ def write_rotary(config: Config) -> dict[str, Any]:
             "low_freq_factor": scaling.low_freq_factor,
             "high_freq_factor": scaling.high_freq_factor,
             "original_max_position_embeddings": scaling.original_context,
+        }
+    elif scaling.kind == "yarn":
+        rope |= {
+            "beta_slow": scaling.low_freq_factor,
+            "beta_fast": scaling.high_freq_factor,
+            "original_max_position_embeddings": scaling.original_context,
+            "attention_factor": scaling.attention_factor,
         }
     return {"rope_theta": config.rotary_base, "rope_parameters": rope, "rope_scaling": rope}
 

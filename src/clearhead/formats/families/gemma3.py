@@ -37,14 +37,18 @@ def holds(config: Config) -> bool:
         config.norm == "rms"
         and config.position == "rotary"
         and config.rotary_dim == config.d_head
+        and not config.unrotated_blocks
         and config.feedforward == "geglu"
         and config.causal
         and config.qk_norm
+        and not config.qk_norm_joint
         and config.qkv_bias == config.output_bias
         and not config.feedforward_bias
         and config.embedding_scale == math.sqrt(config.d_model)
+        and config.pre_norm
         and config.post_norm
         and not config.parallel
+        and not config.capped
     )
 
 
@@ -74,9 +78,7 @@ def read_config(settings: dict[str, Any]) -> Config:
     for name in ("attn_logit_softcapping", "final_logit_softcapping"):
         refuse_unless(settings, name, None)
     refuse_unless(settings, "use_bidirectional_attention", False)
-    width, bias = need(settings, "hidden_size"), settings.get("attention_bias", False)
-    if type(width) is not int or not 1 <= width <= MOST:
-        raise UserError(f"hidden_size = {width!r} in config.json: expected an integer")
+    bias = settings.get("attention_bias", False)
     pattern = settings.get("sliding_window_pattern", PATTERN)
     if type(pattern) is not int or pattern < 1:
         raise UserError(f"sliding_window_pattern = {pattern!r} in config.json: expected an integer")
@@ -92,10 +94,18 @@ def read_config(settings: dict[str, Any]) -> Config:
             "qkv_bias": bias,
             "output_bias": bias,
             "post_norm": True,
-            "embedding_scale": math.sqrt(width),
+            "embedding_scale": math.sqrt(read_width(settings)),
             "tied": settings.get("tie_word_embeddings", True),
         }
     )
+
+
+def read_width(settings: dict[str, Any]) -> int:
+    """The width, by whose root token vectors are multiplied."""
+    width = need(settings, "hidden_size")
+    if type(width) is not int or not 1 <= width <= MOST:
+        raise UserError(f"hidden_size = {width!r} in config.json: expected an integer")
+    return width
 
 
 def _read_rotary(settings: dict[str, Any]) -> dict[str, Any]:

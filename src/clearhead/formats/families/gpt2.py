@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
-
-from clearhead.errors import UserError
-from clearhead.formats.families.family import Family, Named, Tensors, need, refuse_unless
+from clearhead.formats.families.family import (
+    ACTIVATIONS,
+    Family,
+    Named,
+    Tensors,
+    concatenate,
+    is_pre_norm,
+    need,
+    read_activation,
+    refuse_unless,
+)
 from clearhead.model.config import Config
-
-ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new"}
-OURS = {theirs: ours for ours, theirs in ACTIVATIONS.items()} | {"gelu_pytorch_tanh": "gelu_tanh"}
 
 ENDS = {
     "embedding.weight": "transformer.wte.weight",
@@ -47,9 +51,10 @@ def holds(config: Config) -> bool:
         and config.d_head * config.n_head == config.d_model
         and config.d_k == config.d_head
         and config.embedding_scale == 1
+        and not config.capped
         and not config.local_blocks
         and not config.parallel
-        and not config.post_norm
+        and is_pre_norm(config)
     )
 
 
@@ -76,11 +81,6 @@ def read_config(settings: dict[str, Any]) -> Config:
     refuse_unless(settings, "scale_attn_weights", True)
     refuse_unless(settings, "scale_attn_by_inverse_layer_idx", False)
     refuse_unless(settings, "add_cross_attention", False)
-    activation = settings.get("activation_function", "gelu_new")
-    if not isinstance(activation, str) or activation not in OURS:
-        raise UserError(
-            f"activation_function = {activation!r} in config.json: expected one of {', '.join(OURS)}"
-        )
     return Config.from_json(
         {
             "n_vocab": need(settings, "vocab_size"),
@@ -90,7 +90,7 @@ def read_config(settings: dict[str, Any]) -> Config:
             "d_model": need(settings, "n_embd"),
             "d_hidden": settings.get("n_inner") or 0,
             "norm_epsilon": settings.get("layer_norm_epsilon", 1e-5),
-            "feedforward": OURS[activation],
+            "feedforward": read_activation(settings, "activation_function", "gelu_new"),
             "tied": settings.get("tie_word_embeddings", True),
         }
     )
@@ -106,7 +106,7 @@ def write_tensors(tensors: Tensors, config: Config) -> Named:
             theirs[f"{their}{foreign}.weight"] = tensors[f"{ours}{name}.weight"].T
             theirs[f"{their}{foreign}.bias"] = tensors[f"{ours}{name}.bias"]
         for part, turn in (("weight", True), ("bias", False)):
-            all_three = torch.cat(
+            all_three = concatenate(
                 [tensors[f"{ours}attention.{role}.{part}"] for role in ("query", "key", "value")]
             )
             theirs[f"{their}attn.c_attn.{part}"] = all_three.T if turn else all_three

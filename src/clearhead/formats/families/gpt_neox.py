@@ -7,14 +7,19 @@ from typing import Any
 import torch
 
 from clearhead.errors import UserError
-from clearhead.formats.families.family import Family, Named, Tensors, need, read_rotary, write_rotary
+from clearhead.formats.families.family import (
+    ACTIVATIONS,
+    Family,
+    Named,
+    Tensors,
+    is_pre_norm,
+    need,
+    read_activation,
+    read_rotary,
+    write_rotary,
+)
 from clearhead.model.config import MOST, Config
 
-ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new"}
-OURS = {theirs: ours for ours, theirs in ACTIVATIONS.items()} | {
-    "gelu_fast": "gelu_tanh",
-    "gelu_pytorch_tanh": "gelu_tanh",
-}
 ENDS = {
     "embedding.weight": "gpt_neox.embed_in.weight",
     "final_norm.gain": "gpt_neox.final_layer_norm.weight",
@@ -49,8 +54,10 @@ def holds(config: Config) -> bool:
         and config.d_head * config.n_head == config.d_model
         and config.d_k == config.d_head
         and config.embedding_scale == 1
+        and not config.capped
         and not config.local_blocks
-        and not config.post_norm
+        and not config.unrotated_blocks
+        and is_pre_norm(config)
     )
 
 
@@ -80,9 +87,6 @@ def write_config(config: Config) -> dict[str, Any]:
 
 
 def read_config(settings: dict[str, Any]) -> Config:
-    activation = settings.get("hidden_act", "gelu")
-    if not isinstance(activation, str) or activation not in OURS:
-        raise UserError(f"hidden_act = {activation!r} in config.json: expected one of {', '.join(OURS)}")
     rotary = read_rotary(settings, settings.get("rotary_emb_base") or 10_000.0)
     share = settings.get("rotary_pct", 0.25)
     share = (settings.get("rope_parameters") or {}).get("partial_rotary_factor", share)
@@ -105,7 +109,7 @@ def read_config(settings: dict[str, Any]) -> Config:
             "norm_epsilon": settings.get("layer_norm_eps", 1e-5),
             **rotary,
             "rotary_dim": int(width // heads * share),
-            "feedforward": OURS[activation],
+            "feedforward": read_activation(settings, "hidden_act", "gelu"),
             "parallel": settings.get("use_parallel_residual", True),
             "qkv_bias": bias,
             "output_bias": bias,

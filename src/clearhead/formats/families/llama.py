@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from clearhead.formats.families.family import Family, need, read_rotary, refuse_unless, renaming, write_rotary
+from clearhead.formats.families.family import (
+    Family,
+    is_pre_norm,
+    need,
+    read_rotary,
+    refuse_unless,
+    renaming,
+    write_rotary,
+)
 from clearhead.model.config import Config
 
 ENDS = {
@@ -43,9 +51,11 @@ def is_plain(config: Config) -> bool:
         and config.causal
         and config.d_k == config.d_head
         and config.embedding_scale == 1
+        and not config.capped
         and config.local_rotary_base == 0
+        and not config.unrotated_blocks
         and not config.parallel
-        and not config.post_norm
+        and is_pre_norm(config)
     )
 
 

@@ -12,7 +12,7 @@ from clearhead.model.config import Config
 
 def holds(config: Config) -> bool:
     biased = config.qkv_bias == config.output_bias and not config.feedforward_bias
-    return is_plain(config) and config.qk_norm and biased
+    return is_plain(config) and config.qk_norm and not config.qk_norm_joint and biased
 
 
 def write_config(config: Config) -> dict[str, Any]:

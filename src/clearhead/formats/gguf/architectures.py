@@ -14,14 +14,15 @@ import torch
 from torch import Tensor
 
 from clearhead.errors import UserError
-from clearhead.formats.families import gemma3, gpt2, gpt_neox, llama, qwen2, qwen3
+from clearhead.formats.families import gemma2, gemma3, gpt2, gpt_neox, llama, olmo2, qwen2, qwen3, smollm3
 from clearhead.formats.families.family import Family
 from clearhead.model.config import Config, RopeScaling
 from clearhead.model.position import scale_frequencies
 
 FREQUENCIES = "rope_freqs.weight"
-GEMMA_PATTERN = 6  # every sixth block is global
-GEMMA_27B_BLOCKS = 62  # by this count, llama.cpp recognizes the one Gemma that scales its scores differently
+GEMMA_PATTERN = {"gemma2": 2, "gemma3": 6}  # every second or sixth block is global
+# By this count, llama.cpp recognizes the Gemma of 27B parameters, which scales its scores differently.
+GEMMA_27B_BLOCKS = {"gemma2": 46, "gemma3": 62}
 
 # The names of settings in GGUF (after the architecture's name) and in config.json.
 LLAMA = {
@@ -34,6 +35,11 @@ LLAMA = {
     "attention.key_length": "head_dim",
     "attention.layer_norm_rms_epsilon": "rms_norm_eps",
     "rope.freq_base": "rope_theta",
+}
+GEMMA2 = {
+    **LLAMA,
+    "attn_logit_softcapping": "attn_logit_softcapping",
+    "final_logit_softcapping": "final_logit_softcapping",
 }
 NEOX = {
     "context_length": "max_position_embeddings",
@@ -54,12 +60,22 @@ GPT2 = {
     "attention.layer_norm_epsilon": "layer_norm_epsilon",
 }
 
+# What llama.cpp uses if a file does not specify it.
+YARN = {
+    "rope.scaling.yarn_beta_slow": 1.0,
+    "rope.scaling.yarn_beta_fast": 32.0,
+    "rope.scaling.yarn_ext_factor": 1.0,
+    "rope.scaling.yarn_attn_factor": 1.0,
+    "rope.scaling.attn_factor": 1.0,
+}
+
 # Further settings that are read.
 OTHERS = {
     "rope.dimension_count",
     "rope.scaling.type",
     "rope.scaling.factor",
     "rope.scaling.original_context_length",
+    *YARN,
     "attention.sliding_window",
     "rope.freq_base_swa",
 }
@@ -121,7 +137,10 @@ ARCHITECTURES = {
     "qwen2": Architecture(qwen2.FAMILY, LLAMA),
     "qwen3": Architecture(qwen3.FAMILY, LLAMA),
     "gptneox": Architecture(gpt_neox.FAMILY, NEOX, _by_role, partial(_by_role, back=True)),
+    "olmo2": Architecture(olmo2.FAMILY, LLAMA),
+    "smollm3": Architecture(smollm3.FAMILY, LLAMA, _interleave, partial(_interleave, back=True)),
     "gemma3": Architecture(gemma3.FAMILY, LLAMA, _plus_one, partial(_plus_one, back=True)),
+    "gemma2": Architecture(gemma2.FAMILY, GEMMA2, _plus_one, partial(_plus_one, back=True)),
 }
 
 
@@ -168,18 +187,31 @@ def read_settings(kind: str, values: dict[str, Any], shapes: Mapping[str, tuple[
         return {**settings, "hidden_act": "gelu", "rotary_pct": share}
     settings["head_dim"] = settings.get("head_dim") or width // heads
     scaling = values.get("rope.scaling.type", "none")
-    if scaling == "linear":
-        settings["rope_scaling"] = {"rope_type": scaling, "factor": values.get("rope.scaling.factor")}
+    if scaling == "yarn" and (
+        changed := [name for name in YARN if values.get(name, YARN[name]) != YARN[name]]
+    ):
+        raise UserError(f"its {changed[0]} is {values[changed[0]]!r}, expected {YARN[changed[0]]}")
+    if scaling in ("linear", "yarn"):
+        settings["rope_scaling"] = {
+            "rope_type": scaling,
+            "factor": values.get("rope.scaling.factor"),
+            "original_max_position_embeddings": values.get("rope.scaling.original_context_length"),
+        }
     elif scaling != "none":
-        raise UserError(f"its rope.scaling.type is {scaling!r}, expected none or linear")
+        raise UserError(f"its rope.scaling.type is {scaling!r}, expected none, linear or yarn")
+    if kind == "olmo2" and values.get("attention.sliding_window"):
+        raise UserError("its architecture is OLMo 3, which is not supported: it has local blocks")
     if kind == "llama":
         settings["attention_bias"] = "blk.0.attn_q.bias" in shapes
         settings["mlp_bias"] = "blk.0.ffn_up.bias" in shapes
-    if kind == "gemma3":
-        by_head = settings.get("num_hidden_layers") == GEMMA_27B_BLOCKS
+    if kind in GEMMA_PATTERN:
+        by_head = settings.get("num_hidden_layers") == GEMMA_27B_BLOCKS[kind]
         settings["query_pre_attn_scalar"] = width // heads if by_head else settings["head_dim"]
+    if kind == "gemma2":
+        settings["sliding_window"] = values.get("attention.sliding_window", gemma2.WINDOW)
+    if kind == "gemma3":
         settings["sliding_window"] = values.get("attention.sliding_window")
-        settings["sliding_window_pattern"] = GEMMA_PATTERN
+        settings["sliding_window_pattern"] = GEMMA_PATTERN[kind]
         settings["rope_local_base_freq"] = values.get("rope.freq_base_swa", gemma3.LOCAL_BASE)
     return settings
 
@@ -194,14 +226,19 @@ def write_settings(kind: str, config: Config) -> dict[str, Any]:
     values["rope.dimension_count"] = config.rotary_dim
     if kind == "gptneox":
         return values
+    if kind == "gemma2":
+        values |= {
+            name: float(values[name]) for name in ("attn_logit_softcapping", "final_logit_softcapping")
+        }
     values |= {"attention.value_length": config.d_head, "vocab_size": config.n_vocab}
     scaling = config.rope_scaling
-    if scaling is not None and scaling.kind == "linear":
-        values |= {"rope.scaling.type": "linear", "rope.scaling.factor": float(scaling.factor)}
-    elif scaling is not None:
+    if scaling is not None and scaling.kind != "llama3":
+        values |= {"rope.scaling.type": scaling.kind, "rope.scaling.factor": float(scaling.factor)}
+    if scaling is not None and scaling.kind != "linear":
         values["rope.scaling.original_context_length"] = scaling.original_context
-    if kind == "gemma3":
+    if kind in GEMMA_PATTERN:
         values["attention.sliding_window"] = config.window or config.n_context
+    if kind == "gemma3":
         values["rope.freq_base_swa"] = float(config.local_rotary_base or config.rotary_base)
     return values
 
@@ -238,14 +275,49 @@ def _difference(kind: str, config: Config) -> str | None:
     ):
         low, high = scaling.low_freq_factor, scaling.high_freq_factor
         return f"llama.cpp's rope_scaling goes from 1 to 4, but this model's goes from {low} to {high}"
-    if kind != "gemma3":
+    if (
+        scaling is not None
+        and scaling.kind == "yarn"
+        and (kind in GEMMA_PATTERN or not _is_usual_yarn(scaling))
+    ):
+        return "llama.cpp's YaRN has other factors, or none in this architecture"
+    if kind in ("olmo2", "smollm3", "gemma2") and (config.qkv_bias or config.feedforward_bias):
+        return f"llama.cpp's {kind} has no biases"
+    if kind == "gemma2" and (reason := _gemma2_difference(config)):
+        return reason
+    if kind == "olmo2" and config.tied:
+        return "llama.cpp's olmo2 has a separate unembedding"
+    if kind == "smollm3":
+        unrotated = tuple(range(smollm3.INTERVAL - 1, config.n_block, smollm3.INTERVAL))
+        if config.unrotated_blocks != unrotated:
+            return (
+                f"llama.cpp's blocks without positions are {unrotated}, but this model's are "
+                f"{config.unrotated_blocks}"
+            )
+    if kind not in GEMMA_PATTERN:
         return SEES_ALL if config.local_blocks else None
-    local = tuple(i for i in range(config.n_block) if (i + 1) % GEMMA_PATTERN)
+    local = tuple(i for i in range(config.n_block) if (i + 1) % GEMMA_PATTERN[kind])
     if config.local_blocks != local:
         return f"llama.cpp's local blocks are {local}, but this model's are {config.local_blocks}"
-    divided = config.d_model // config.n_head if config.n_block == GEMMA_27B_BLOCKS else config.d_head
+    divided = config.d_model // config.n_head if config.n_block == GEMMA_27B_BLOCKS[kind] else config.d_head
     different = f"llama.cpp divides scores by √{divided}, but this model divides by √{config.d_k}"
     return different if config.d_k != divided else None
+
+
+def _gemma2_difference(config: Config) -> str | None:
+    if config.score_cap is None or config.logit_cap is None:
+        return "llama.cpp's gemma2 caps both scores and logits, but this model does not"
+    if not config.tied:
+        return "llama.cpp's gemma2 has no separate unembedding"
+    if config.rope_scaling is not None:
+        return "llama.cpp's gemma2 has no RoPE scaling in local blocks"
+    return None
+
+
+def _is_usual_yarn(scaling: RopeScaling) -> bool:
+    usual = 1 + max(0.0, math.log(scaling.factor)) / 10
+    bounds = (scaling.low_freq_factor, scaling.high_freq_factor) == (1, 32)
+    return bounds and math.isclose(scaling.attention_factor, usual, rel_tol=1e-6)
 
 
 def write_frequencies(config: Config) -> Tensor | None:
@@ -253,7 +325,7 @@ def write_frequencies(config: Config) -> Tensor | None:
     if config.rope_scaling is None or config.rope_scaling.kind != "llama3":
         return None
     frequencies = _frequencies(config)
-    return frequencies / scale_frequencies(frequencies, config.rope_scaling)
+    return frequencies / scale_frequencies(frequencies, config.rope_scaling, config.rotary_base)
 
 
 def read_frequencies(factors: Tensor, config: Config, context: object) -> RopeScaling:
@@ -262,7 +334,9 @@ def read_frequencies(factors: Tensor, config: Config, context: object) -> RopeSc
         raise UserError(f"its {FREQUENCIES} does not fit its heads")
     scaling = RopeScaling("llama3", float(factors.max()), original_context=context)
     frequencies = _frequencies(config)
-    if not torch.allclose(frequencies / scale_frequencies(frequencies, scaling), factors, rtol=1e-3):
+    if not torch.allclose(
+        frequencies / scale_frequencies(frequencies, scaling, config.rotary_base), factors, rtol=1e-3
+    ):
         raise UserError(f"its {FREQUENCIES} scales positions differently from Llama 3")
     return scaling
 

@@ -27,7 +27,7 @@ def read_ends(metadata: Mapping[str, Any], added: Mapping[str, int], n_token: in
 
 
 def write_ends(end_ids: Sequence[int], added: Mapping[str, int]) -> dict[str, int]:
-    """Keys for all end tokens but the first, which has its own key. Tokens recognized by name need none."""
+    """Keys for all end tokens but the first, which has a key of its own. Tokens recognized by name need none."""
     known = {added[name] for name in NAMES if name in added}
     ends = sorted(end_ids[1:], key=lambda i: i in known)
     if len(set(ends) - known) > len(KEYS):

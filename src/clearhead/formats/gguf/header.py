@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from clearhead.errors import UserError
+from clearhead.files import describe_placeholder
 from clearhead.formats.gguf.blocks import KINDS
 
 MAGIC = b"GGUF"
@@ -104,6 +105,8 @@ class Header:
     def _read_start(self) -> tuple[int, int]:
         magic = self.data[:4]
         if magic != MAGIC:
+            if magic and (what := describe_placeholder(self.data[:64])) is not None:
+                raise UserError(f"{self.path} {what}")
             self._refuse(
                 f"begins with {magic!r}, expected {MAGIC!r}: it is not a GGUF file", "name one that is"
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from clearhead.errors import UserError
-from clearhead.files import disk_errors, write_whole
+from clearhead.files import disk_errors, make_folder, write_whole
 from clearhead.formats.gguf.architectures import (
     ARCHITECTURES,
     FREQUENCIES,
@@ -29,7 +29,8 @@ from clearhead.formats.gguf.architectures import (
 )
 from clearhead.formats.gguf.file import GGUFFile
 from clearhead.formats.gguf.tokenizer import read_tokenizer, write_tokenizer
-from clearhead.formats.network import check_tensors, outline, own_tensors, read_network
+from clearhead.formats.network import TensorSource, check_tensors, outline, own_tensors, read_network
+from clearhead.formats.recognition import describe_type
 from clearhead.formats.saved import Saved
 from clearhead.model.config import Config
 from clearhead.networks import Learner, need_transformer
@@ -71,8 +72,10 @@ def read_config(file: GGUFFile) -> tuple[str, Config]:
     """The architecture's name, and the model's config."""
     kind = file.metadata.get("general.architecture")
     if not isinstance(kind, str) or kind not in ARCHITECTURES:
+        what = describe_type(kind)
+        called = f"{str(kind)[:40]!r}" if what is None else f"{str(kind)[:40]!r}, {what}"
         raise UserError(
-            f"{file.path} has the architecture {str(kind)[:40]!r}: expected one of {', '.join(ARCHITECTURES)}"
+            f"{file.path} has the architecture {called}: expected one of {', '.join(ARCHITECTURES)}"
         )
     values = {
         key.removeprefix(f"{kind}."): value
@@ -94,8 +97,15 @@ def read_config(file: GGUFFile) -> tuple[str, Config]:
     return kind, config
 
 
-def load(path: Path, dtype: torch.dtype = torch.float32) -> Saved:
-    """Load the model in a GGUF file, with its own tokenizer. Raises UserError if the file is invalid."""
+def load(
+    path: Path,
+    dtype: torch.dtype = torch.float32,
+    adapt: Callable[[TensorSource], TensorSource] | None = None,
+) -> Saved:
+    """Load the model in a GGUF file, with its own tokenizer; `adapt` changes its tensors as they are read.
+
+    Raises UserError if the file is invalid.
+    """
     with GGUFFile.open(path) as file:
         kind, config = read_config(file)
         numbers = sum(_count(info.shape) for info in file.tensors.values())
@@ -112,7 +122,9 @@ def load(path: Path, dtype: torch.dtype = torch.float32) -> Saved:
         if tokenizer.n_vocab > config.n_vocab:
             raise UserError(f"{path} has {tokenizer.n_vocab} tokens, but its model has only {config.n_vocab}")
         network = outline(config)
-        read_network(_Tensors(file, kind, network), network, ARCHITECTURES[kind].family, dtype)
+        source: TensorSource = _Tensors(file, kind, network)
+        source = source if adapt is None else adapt(source)
+        read_network(source, network, ARCHITECTURES[kind].family, dtype)
     return Saved(network, tokenizer, None)
 
 
@@ -129,7 +141,7 @@ def save(path: Path, saved: Saved, numbers: str = "F16", name: str = "") -> None
     kind = find_architecture(config)
     metadata = write_tokenizer(saved.tokenizer, config.n_vocab)
     with disk_errors(path.parent, "the model was not saved"):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         needed = config.n_parameter * BYTES[numbers] * 1.1 + 2**18
         if shutil.disk_usage(path.parent).free < needed:
             raise OSError(errno.ENOSPC, "No space left on device")
@@ -141,13 +153,13 @@ def save(path: Path, saved: Saved, numbers: str = "F16", name: str = "") -> None
 def _write(path: Path, kind: str, saved: Saved, tokenizer: dict[str, Any], numbers: str, name: str) -> None:
     network, config = saved.network, need_transformer(saved.network.config, "a GGUF file")
     architecture = ARCHITECTURES[kind]
-    writer = _Writer(path, kind)
+    writer = MetadataWriter(path, kind)
     writer.add_name(name)
     writer.add_quantization_version(gguf.GGML_QUANT_VERSION)
     writer.add_file_type(KINDS[numbers][1])
     settings = {f"{kind}.{key}": value for key, value in write_settings(kind, config).items()}
     for key, value in (settings | tokenizer).items():
-        _add(writer, key, value)
+        writer.add(key, value)
     theirs = architecture.family.write_tensors(own_tensors(network), config)
     names = file_names(kind, list(theirs), config.n_block)
     if (factors := write_frequencies(config)) is not None:
@@ -161,8 +173,20 @@ def _write(path: Path, kind: str, saved: Saved, tokenizer: dict[str, Any], numbe
     writer.close()
 
 
-class _Writer(gguf.GGUFWriter):
-    """Writes empty arrays too, which llama.cpp requires for a tokenizer without merges."""
+class MetadataWriter(gguf.GGUFWriter):
+    """Writes metadata by the type of each value; empty arrays too, which llama.cpp requires without merges."""
+
+    def add(self, key: str, value: Any) -> None:
+        if isinstance(value, bool):
+            self.add_bool(key, value)
+        elif isinstance(value, int):
+            self.add_uint32(key, value)
+        elif isinstance(value, float):
+            self.add_float32(key, value)
+        elif isinstance(value, str):
+            self.add_string(key, value)
+        else:
+            self.add_key_value(key, list(value), gguf.GGUFValueType.ARRAY)
 
     def _pack_val(
         self,
@@ -175,19 +199,6 @@ class _Writer(gguf.GGUFWriter):
             kinds = [vtype, gguf.GGUFValueType.STRING] if add_vtype else [gguf.GGUFValueType.STRING]
             return b"".join(self._pack("I", each) for each in kinds) + self._pack("Q", 0)
         return super()._pack_val(val, vtype, add_vtype, sub_type)
-
-
-def _add(writer: gguf.GGUFWriter, key: str, value: Any) -> None:
-    if isinstance(value, bool):
-        writer.add_bool(key, value)
-    elif isinstance(value, int):
-        writer.add_uint32(key, value)
-    elif isinstance(value, float):
-        writer.add_float32(key, value)
-    elif isinstance(value, str):
-        writer.add_string(key, value)
-    else:
-        writer.add_key_value(key, list(value), gguf.GGUFValueType.ARRAY)
 
 
 def _add_tensor(writer: gguf.GGUFWriter, name: str, values: Any, numbers: str) -> None:

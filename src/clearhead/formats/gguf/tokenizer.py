@@ -131,6 +131,8 @@ def _write_config(tokenizer: Tokenizer, vocabulary: dict[str, int]) -> dict[str,
         token = token.get("content") if isinstance(token, dict) else token
         if isinstance(token, str) and token in vocabulary:
             metadata[f"tokenizer.ggml.{key}"] = vocabulary[token]
+    if tokenizer.end_id is not None:  # config.json may name it instead
+        metadata["tokenizer.ggml.eos_token_id"] = tokenizer.end_id
     begins = config.get("add_bos_token")
     if not isinstance(begins, bool):
         # In files made elsewhere, the post-processor may add the start token.
@@ -179,8 +181,6 @@ def _read_roles(metadata: dict[str, Any], kind: str, tokens: Sequence[str]) -> d
         if type(i) is not int or not 0 <= i < len(tokens):
             _refuse(key, f"is {shown(i)}, expected a token id below {len(tokens)}")
         roles[role] = tokens[i]
-    if "eos_token" not in roles:
-        _refuse("eos_token_id", "is missing, expected the token that ends a document")
     return roles
 
 
