@@ -1,11 +1,14 @@
 """Tests for the generation benchmark in short mode."""
 
+from itertools import islice
+
 import pytest
 
-from bench.generate import SHORT, measure, measure_best, measure_file
+from bench.generate import SHORT, measure, measure_best, measure_drafts, measure_file
 from clearhead.language_model import LanguageModel
 from clearhead.model.config import preset
 from clearhead.model.transformer import Transformer
+from clearhead.text.stories import stories
 from clearhead.text.tokenizer import Tokenizer
 
 pytestmark = pytest.mark.slow
@@ -25,3 +28,11 @@ def test_int8_is_compared_with_every_transformers_mode(tmp_path):
     network = Transformer(preset("gpt2", **{**SHORT, "n_vocab": 2048}))
     LanguageModel(network, Tokenizer.train("byte", [])).export(tmp_path / "model.gguf")
     assert measure_file(str(tmp_path / "model.gguf"), 4, no_peer=True)["clearhead"] > 0
+
+
+def test_drafts_are_compared_with_plain_decoding(tmp_path):
+    text = "\n".join(each.text for each in islice(stories(), 50))
+    (tmp_path / "stories.txt").write_text(text)
+    figures = measure_drafts("stories", str(tmp_path / "stories.txt"), 12, 0.8, "cpu")
+    assert figures["plain"] > 0
+    assert 0 < figures["drafted by 5-grams"] < 1

@@ -6,6 +6,7 @@ import torch
 from clearhead.model.config import PRESETS, Config
 from clearhead.model.transformer import Transformer
 from clearhead.text.tokenizer import Tokenizer
+from tests.shapes import GEMMA2
 
 LOCAL = {"window": 20, "local_blocks": (0,)}
 FAMILIES = PRESETS | {
@@ -29,6 +30,28 @@ FAMILIES = PRESETS | {
         "embedding_scale": 5.6,
         "feedforward": "geglu",
         "d_k": 16,
+    },
+    "capped, like Gemma 2": {**GEMMA2, **LOCAL, "n_kv_head": 2},
+    "post-norm alone, like OLMo 2": {
+        **PRESETS["modern"],
+        "pre_norm": False,
+        "post_norm": True,
+        "qk_norm_joint": True,
+    },
+    "partly without positions, like SmolLM3": {
+        **PRESETS["modern"],
+        "qk_norm": False,
+        "unrotated_blocks": (1,),
+    },
+    "stretched by YaRN": {
+        **PRESETS["modern"],
+        "rope_scaling": {
+            "kind": "yarn",
+            "factor": 8.0,
+            "high_freq_factor": 32.0,
+            "original_context": 32,
+            "attention_factor": 1.2,
+        },
     },
     "stretched": {
         **PRESETS["modern"],

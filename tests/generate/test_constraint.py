@@ -14,11 +14,13 @@ from hypothesis import strategies as st
 from tokenizers import AddedToken, decoders, models, normalizers
 
 from clearhead.errors import UserError
-from clearhead.generate.constraint import MAX_CHARACTERS, Grammar
+from clearhead.generate.constraint import MAX_CHARACTERS, MAX_FORCED, Grammar
 from clearhead.generate.detokenizer import Detokenizer, Generated
 from clearhead.generate.sampler import Sampler
 from clearhead.generate.sampling import Sampling
+from clearhead.generate.tool_grammar import check_schemas
 from clearhead.text.tokenizer import Tokenizer
+from clearhead.text.tool_calls import Tool
 
 PRINTABLE = "".join(map(chr, range(32, 127))) + "é€\n"
 
@@ -199,6 +201,17 @@ def test_forced_text_is_tokenized_as_the_tokenizer_would():
     assert write(bpe, 0, regex="it was too tired, the cat").ids == bpe.encode("it was too tired, the cat")
 
 
+def test_only_the_beginning_of_a_long_forced_text_is_encoded_at_each_step(monkeypatch):
+    bpe, encode, lengths = TOKENIZERS["bpe"], Tokenizer.encode, []
+    text = "it was too tired, the €cat " * 90
+    expected = bpe.encode(text)
+    monkeypatch.setattr(
+        Tokenizer, "encode", lambda self, text: lengths.append(len(text)) or encode(self, text)
+    )
+    assert write(bpe, 0, 3000, regex=text).ids == expected
+    assert 0 < max(lengths) <= MAX_FORCED < len(text)
+
+
 @pytest.mark.parametrize("prompt", ["", "ab", "a "])
 def test_leading_space_is_generated(prompt):
     for tokenizer in TOKENIZERS.values():
@@ -239,6 +252,8 @@ REFUSED_REGEXES = {
     "(?=a)b": "look-around",
     "[^\\x00-\\U0010ffff]": "can produce matches the regex",
     "a\ud800": "lone surrogate",
+    "(a{999}){999}": "it is too large",
+    "a{1000000}": "it is too large",
     "a" * (MAX_CHARACTERS + 1): f"has {MAX_CHARACTERS + 1} characters: expected at most {MAX_CHARACTERS}",
 }
 
@@ -283,6 +298,8 @@ REFUSED_SCHEMAS = {
     "deep": (nested(200), "recursion limit"),
     "deeper": (nested(100_000), "cannot be serialized as JSON"),
     "long": ({"enum": ["x" * 70_000]}, "expected at most"),
+    "long const": ({"const": "x" * 60_000}, "it is too large"),
+    "many": ({"type": "array", "items": {"const": 1}, "minItems": 50_000}, "it is too large"),
     "wide": ({"allOf": [{"properties": {f"p{i}": {}}} for i in range(500)]}, "too large"),
 }
 
@@ -293,6 +310,42 @@ def test_invalid_schema_is_rejected(name):
     with pytest.raises(UserError, match=words) as caught:
         Grammar(TOKENIZERS["byte"], 257, json_schema=schema)
     assert len(str(caught.value)) < 300
+
+
+def combine(how, patterns):
+    """A schema of texts that match all of these patterns."""
+    parts = [{"type": "string", "pattern": pattern} for pattern in patterns]
+    names = [f"#/$defs/{i}" for i in range(len(parts))]
+    defs = {str(i): part for i, part in enumerate(parts)}
+    if how == "parts":
+        return {"allOf": parts}
+    if how == "properties":
+        return {"allOf": [{"type": "object", "properties": {"a": part}} for part in parts]}
+    if how == "references":
+        return {"allOf": [{"$ref": name} for name in names], "$defs": defs}
+    chain = {
+        str(i): {**part, "$ref": name} for i, (part, name) in enumerate(zip(parts, names[1:], strict=False))
+    }
+    return {"$ref": names[0], "$defs": {**defs, **chain}}
+
+
+@pytest.mark.parametrize("how", ["parts", "properties", "references", "chain"])
+def test_schema_that_combines_many_patterns_is_rejected(how):
+    """The time to compile it grows exponentially, without any of the matcher's limits."""
+    schema = combine(how, [f".*{i}.*" for i in range(20)])
+    with pytest.raises(UserError, match="has 20 patterns, expected at most 8"):
+        Grammar(TOKENIZERS["byte"], 257, json_schema=schema)
+    tool = Tool("find", {"type": "object", "properties": {"a": schema}})
+    with pytest.raises(UserError, match=r"tool find: .* has 20 patterns"):
+        check_schemas(TOKENIZERS["byte"], 257, [tool])
+
+
+def test_many_patterns_that_are_not_combined_are_accepted():
+    fields = {f"f{i}": {"type": "string", "pattern": f"^{i}+$"} for i in range(20)}
+    fields["last"] = {"$ref": "#/$defs/one", "description": "a reference"}
+    schema = {"type": "object", "properties": fields, "$defs": {"one": {"type": "integer"}}}
+    Grammar(TOKENIZERS["byte"], 257, json_schema=schema)
+    Grammar(TOKENIZERS["byte"], 257, json_schema=combine("parts", [f"^[a-z]*{c}[a-z]*$" for c in "abc"]))
 
 
 def test_regex_that_is_not_a_str_is_rejected():
@@ -317,7 +370,8 @@ from clearhead.text.tokenizer import Tokenizer
 
 tokenizer = Tokenizer.train("byte", [])
 expressions = [
-    "a{1000000}", "((((a{100}){100}){100}){100}){100}", "((((a{1,100}){1,100}){1,100}){1,100}){1,100}",
+    "a{1000000}", "(a{999}){999}", "b?(a{999}){999}",
+    "((((a{100}){100}){100}){100}){100}", "((((a{1,100}){1,100}){1,100}){1,100}){1,100}",
     "(a|b)*a(a|b){30}", "(.*a.*){60}", "(a?){500}a{500}", r"(\\w{1,100}\\s){1,1000}", "(a*)*" * 500 + "b",
     "(" * 30000 + "a" + ")" * 30000, "a" * 65000, "|".join(f"word{i}" for i in range(6000)),
 ]
@@ -342,7 +396,7 @@ for given in [{"regex": each} for each in expressions] + [{"json_schema": each} 
     except UserError as error:
         assert len(str(error)) < 300
     taken = time.process_time() - begun
-    assert taken < 60, (taken, str(given)[:80])
+    assert taken < 10, (taken, str(given)[:80])
 unit = 1 if sys.platform == "darwin" else 1024
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - start) * unit / 2**20)
 """
@@ -353,4 +407,4 @@ def test_pathological_constraints_take_bounded_time_and_memory():
     """They run in a separate process, in case one of them crashes it."""
     done = subprocess.run([sys.executable, "-c", MONSTERS], capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stderr) == (0, "")
-    assert float(done.stdout) < 600  # MB
+    assert float(done.stdout) < 100  # MB

@@ -14,6 +14,9 @@ SETTINGS = {
     "llama": {"qk_norm": False, "rope_scaling": {"kind": "linear", "factor": 2.0}},
     "local": {"window": 5, "local_blocks": [0], "local_rotary_base": 100.0},
     "partly rotary": {"rotary_dim": 4},
+    "yarn": {
+        "rope_scaling": {"kind": "yarn", "factor": 4.0, "original_context": 16, "attention_factor": 1.2}
+    },
     "no positions": {"position": "none"},
 }
 

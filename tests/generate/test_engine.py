@@ -48,7 +48,11 @@ def some_request(chance: random.Random, seed: int) -> GenerationRequest:
 
 @pytest.mark.parametrize(
     ("family", "sizes"),
-    [("gpt2", {"d_model": 40}), ("local and global, like Gemma", {"n_kv_head": 2})],
+    [
+        ("gpt2", {"d_model": 40}),
+        ("local and global, like Gemma", {"n_kv_head": 2}),
+        ("capped, like Gemma 2", {}),
+    ],
 )
 def test_concurrent_requests_match_single_requests_bit_for_bit(make, tokenizer, family, sizes):
     network = make(family, n_context=96, **sizes)

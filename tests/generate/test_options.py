@@ -17,6 +17,7 @@ UNCHECKED = {
     "json_schema",
     "stop",
     "shift",
+    "draft",
 }  # not numbers: validated where they are used
 
 

@@ -55,4 +55,6 @@ def test_quantized_decoder_is_used_only_where_supported():
     assert type(make_decoder(network, 2, 20)) is TransformerDecoder
     other = Config(**{**SIZES, "parallel": True})
     assert not supports(quantize(Transformer(other).eval()))
+    for capped in ({"score_cap": 1.0}, {"logit_cap": 1.0}):
+        assert not supports(quantize(Transformer(Config(**SIZES, **capped)).eval()))
     assert not supports(Transformer(preset("gpt2", **SIZES)))

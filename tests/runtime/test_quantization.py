@@ -1,6 +1,7 @@
 """Int8 quantization of linear layers."""
 
 import copy
+import subprocess
 
 import pytest
 import torch
@@ -78,3 +79,17 @@ def test_operations_that_need_the_original_weights_are_rejected():
 def test_only_float32_can_be_quantized():
     with pytest.raises(UserError, match="float32"):
         quantize(Transformer(preset("gpt2", **SIZES)).to(torch.bfloat16))
+
+
+def test_torch_keeps_its_number_of_threads(forked):
+    """In a new process, since only numba's first parallel call would change it."""
+    program = (
+        "import torch\n"
+        "from clearhead.runtime.quantization import QuantizedLinear\n"
+        "torch.set_num_threads(1)\n"
+        "with torch.inference_mode():\n"
+        "    QuantizedLinear(torch.nn.Linear(64, 8))(torch.ones(1, 64))\n"
+        "print(torch.get_num_threads())\n"
+    )
+    done = subprocess.run([*forked, "-c", program], capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "1\n", "")

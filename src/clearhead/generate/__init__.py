@@ -10,11 +10,18 @@
 `generation.py` runs this loop for one prompt. For many requests, the `Scheduler` batches continuously. Its
 `BatchDecoder` has a fixed number of slots. A waiting prompt is prefilled chunk by chunk, between the decoding
 steps of the running sequences. Each sample then takes a free slot, grows by a token per step, and frees its
-slot when it finishes. A sequence's tokens never depend on what else is in the batch (`scheduler.py`,
+slot when it finishes. A sequence's tokens do not depend on what else is in the batch (`scheduler.py`,
 `batch_decoder.py`). The `Engine` runs a scheduler in a thread and accepts requests from any other thread
 (`engine.py`).
 
+`scoring.py` computes the log-probabilities of given texts, as one padded batch. The scheduler does so with the prompts
+of requests that ask for it, in chunks between two decoding steps (`scoring_queue.py`).
+
 The other decoders implement the same steps: `classic_decoders.py` for recurrent networks and n-gram models,
-`ensemble_decoders.py` for ensembles, `quantized_decoder.py` for int8 networks on the CPU, and `cuda_decoder.py`,
-which samples on the device and replays one CUDA graph per step.
+`ensemble_decoders.py` for ensembles, and `quantized_decoder.py` for int8 networks on the CPU.
+
+On CUDA, `cuda_decoder.py` samples on the device and replays one CUDA graph per step, with decoders that are kept from
+one text to the next; `cuda_batch_decoder.py` does so for the scheduler. Both launch the kernels of a step
+(`cuda_step.py`): products and norms (`cuda_kernels.py`), attention (`cuda_attention.py`) and sampling
+(`cuda_sampling.py`). What they cannot do is decoded without CUDA graphs.
 """

@@ -22,6 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from clearhead.errors import UserError
+from clearhead.generate.sampler import Sampler
 from clearhead.model.config import Config
 from clearhead.model.kv_cache import KVCache
 from clearhead.model.transformer import Transformer
@@ -90,11 +91,21 @@ class BatchDecoder(ABC):
         logits = torch.cat([self._step(slots[part], ids[part], positions[part], width) for part in parts])
         return logits.float().cpu()
 
+    def decode(
+        self,
+        slots: Sequence[int],
+        ids: Sequence[int],
+        positions: Sequence[int],
+        samplers: Sequence[Sampler | None],  # noqa: ARG002
+    ) -> Sequence[int | Tensor]:
+        """Like `decode_one`. A decoder that samples on its device returns the next token in place of the logits."""
+        return list(self.decode_one(slots, ids, positions))
+
     def _find_widths(self) -> list[int]:
         """Return the widths at which every row gets the same numbers as at full width.
 
         The widths are tested with the same sequence in every row. If the rows differ even at full width, each
-        row becomes a step of its own.
+        row is decoded in a separate step.
         """
         expected = self._probe(self.n_slot)
         if expected is None:
@@ -122,7 +133,7 @@ class BatchDecoder(ABC):
 
 
 class TransformerPrefill:
-    """A `ChunkedPrefill` with a KV cache of its own."""
+    """A `ChunkedPrefill` with its own KV cache."""
 
     def __init__(self, network: Transformer, ids: Sequence[int], chunk_size: int) -> None:
         parameter = network.embedding.weight
@@ -138,7 +149,7 @@ class TransformerPrefill:
         chunk = self.ids[:, self.cache.length : self.cache.length + self.chunk_size]
         final = self.network.hidden_states(chunk, cache=self.cache)
         if self.cache.length == self.ids.shape[1]:
-            self.logits = self.network.unembedding(final[0, -1:])[0].float().cpu()
+            self.logits = self.network.unembed(final[0, -1:])[0].float().cpu()
         return chunk.shape[1]
 
 
@@ -183,7 +194,7 @@ class TransformerBatchDecoder(BatchDecoder):
         masks = self._masks(slots, positions)
         rotations = [rotation and (rotation[0][index], rotation[1][index]) for rotation in self.rotations]
         x = network.run_blocks(x, masks, rotations, self.cache.blocks)
-        return network.unembedding(network.final_norm(x))[: len(slots), 0]
+        return network.unembed(network.final_norm(x))[: len(slots), 0]
 
     def _masks(self, slots: Sequence[int], positions: Sequence[int]) -> list[BatchedMask]:
         """Return the mask of each block: local blocks attend within a window."""

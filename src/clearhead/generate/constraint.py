@@ -16,18 +16,22 @@ from llguidance import LLMatcher, LLParserLimits, LLTokenizer, TokenizerWrapper
 from torch import Tensor
 
 from clearhead.errors import UserError
+from clearhead.generate.closed_schema import close_schema
+from clearhead.generate.schema_patterns import check_patterns
 from clearhead.text.tokenizer import Tokenizer
 
 MAX_CHARACTERS = 2**16  # in an expression or a schema
-# Limits on the cost of matching, a few seconds and 100 MB; llguidance rejects what exceeds them.
+# Limits on the cost of matching, a fraction of a second and 50 MB; llguidance rejects what exceeds them.
 LIMITS = LLParserLimits(
-    initial_lexer_fuel=500_000,
+    initial_lexer_fuel=100_000,  # also bounds the text that llguidance finds to be the only possible one
     step_lexer_fuel=200_000,
     step_max_items=50_000,
     max_lexer_states=50_000,
     max_grammar_size=100_000,
     verbose_errors=False,
 )
+MAX_FORCED = 1024  # bytes that are encoded at each step, if only one text can follow
+EXCEEDED = ("limits.", "(limit", "too many expressions", "too many states")  # in llguidance's messages
 # On one line, as json.dumps formats it: where any whitespace is allowed, a weak model generates nothing else.
 JSON_STYLE: Any = {
     "item_separator": ", ",
@@ -40,18 +44,36 @@ JSON_STYLE: Any = {
 
 
 class Grammar:
-    """A compiled expression or schema, shared by any number of samples."""
+    """A compiled expression or schema, shared by any number of samples.
+
+    `lark` is the grammar of replies with tool calls, in llguidance's Lark syntax.
+    """
 
     def __init__(
-        self, tokenizer: Tokenizer, n_vocab: int, regex: str | None = None, json_schema: Any = None
+        self,
+        tokenizer: Tokenizer,
+        n_vocab: int,
+        regex: str | None = None,
+        json_schema: Any = None,
+        lark: str | None = None,
     ) -> None:
         self.name = "regex" if regex is not None else "JSON schema"
         self.n_vocab = n_vocab
-        source = _compile_regex(regex) if regex is not None else _compile_schema(json_schema)
+        if lark is not None:
+            source = LLMatcher.grammar_from_lark(lark)
+        else:
+            source = _compile_regex(regex) if regex is not None else _compile_schema(json_schema)
         self.matcher = LLMatcher(_make_vocabulary(tokenizer, n_vocab), source, log_level=0, limits=LIMITS)
         if self.matcher.is_error():
             raise UserError(f"the {self.name} cannot be used: {_reason(self.matcher.get_error())}")
-        self.begin().allowed()  # raises at once if nothing at all is allowed
+        self._try()
+
+    def _try(self) -> None:
+        """Take one step, which raises at once if nothing at all is allowed, or if what must follow is too long."""
+        first = self.begin()
+        allowed = first.allowed().nonzero()
+        if len(allowed) == 1 and first.accept(int(allowed)):
+            first.allowed()
 
     def begin(self) -> Constraint:
         return Constraint(self)
@@ -92,7 +114,7 @@ class _Spelling:
 
     def __init__(self, tokenizer: Tokenizer, n_vocab: int) -> None:
         self.tokenizer = tokenizer
-        self.eos_token_id = tokenizer.end_id
+        self.eos_token_id = tokenizer.need_end("a regex or JSON schema")
         # An end token adds no text, whatever it is called.
         silent = {i for i in range(n_vocab) if i in tokenizer.end_ids or not tokenizer.has_text(i)}
         self.special_token_ids = sorted(silent)
@@ -101,7 +123,12 @@ class _Spelling:
         self.longest = max(map(len, self.ids), default=1)
 
     def __call__(self, text: bytes) -> list[int]:
-        """Encode a text; if the tokenizer cannot, split it greedily into the longest matching tokens."""
+        """Encode a text; if the tokenizer cannot, split it greedily into the longest matching tokens.
+
+        Only the first token is used, so that the end of a long text need not be encoded.
+        """
+        if len(text) > MAX_FORCED:
+            text = text[:MAX_FORCED].decode(errors="ignore").encode() or text[:MAX_FORCED]
         try:
             ids = self.tokenizer.encode(text.decode())
             if b"".join(self.tokens[i] for i in ids) == text:
@@ -142,10 +169,11 @@ def _compile_schema(schema: Any) -> str:
     if not isinstance(schema, Mapping):
         raise UserError(f"json_schema = {str(schema)[:60]!r}: expected an object (a dict)")
     try:
-        text = json.dumps(dict(schema), allow_nan=False)
+        _check_text("JSON schema", json.dumps(dict(schema), allow_nan=False))
+        text = json.dumps(close_schema(schema), allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise UserError(f"the JSON schema cannot be serialized as JSON: {_reason(str(error))}") from None
-    _check_text("JSON schema", text)
+    check_patterns(schema)
     try:
         return LLMatcher.grammar_from_json_schema(text, overrides=JSON_STYLE)
     except ValueError as error:  # nested too deeply
@@ -164,4 +192,4 @@ def _reason(error: str) -> str:
     lines = [line.strip() for line in error.splitlines() if line.strip()]
     reason = next((line.removeprefix("error: ") for line in lines if line.startswith("error: ")), None)
     reason = reason or next(iter(lines), "no reason given")
-    return "it is too large" if "limits." in reason else reason[:200]
+    return "it is too large" if any(sign in reason for sign in EXCEEDED) else reason[:200]

@@ -1,290 +1,326 @@
 """Decoding on CUDA: tokens are sampled on the device, and a step is one CUDA graph.
 
-The CPU takes no part in a step and only fetches the tokens from time to time. `LanguageModel.generate` does not
-use this decoder yet: tests check that it matches the plain loop, and `bench.generate` measures it. It supports
-plain sampling only; penalties, constraints and log-probabilities need `generation.py`.
+The CPU takes no part in a step; it reads the tokens of a few steps while the next few run. Captured graphs and the
+weights in the kernels' layout are kept for the next request with the same network. What the kernels do not
+support is decoded by `generation.py` without them: `why_not` says why.
 
-Shapes: B samples of one prompt, C features, H heads, G key-value heads, D features per head, V tokens in the
-vocabulary.
+Shapes: B samples of one prompt.
 """
 
 from __future__ import annotations
 
 import importlib.util
-import math
+import threading
+import warnings
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from contextlib import contextmanager
+from weakref import WeakKeyDictionary, ref
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from clearhead.errors import UserError
+from clearhead.generate.cuda_step import (
+    COLUMNS,
+    UNIFORM,
+    CudaStep,
+    CudaWeights,
+    Tuning,
+    describe_row,
+    is_filtered,
+    make_cache,
+)
 from clearhead.generate.sampler import SampledToken, Sampler
 from clearhead.generate.sampling import Sampling
 from clearhead.model.block import Block
-from clearhead.model.config import Config
 from clearhead.model.kv_cache import KVCache
 from clearhead.model.norm import Norm
 from clearhead.model.transformer import Transformer
 from clearhead.runtime.cuda_graph import CudaGraph
+from clearhead.runtime.device import can_compile, memory_of
 
 MIN_TOKENS = 64  # capturing a graph does not pay off for fewer
 MAX_BATCH = 256
-MAX_VOCAB = 2**17  # a program holds all logits of a sample at once
-MANY_OUTPUTS = 4096  # with more output features than this, each program computes more of them
-SYNC_EVERY = 32  # tokens generated between two reads by the CPU
+MAX_VOCAB = 2**17  # a program holds the highest logits of all chunks
+MAX_WIDTH = 2**14  # a program holds a whole row of a matrix
+MOST_KEPT = 4  # decoders
+KEPT_SHARE = 8  # of the device's memory, one part in this many for the KV caches of kept decoders
+SMALLEST = (
+    512  # positions of a KV cache; more in powers of two, so that prompts of similar length share a graph
+)
+SYNC_EVERY = 16  # tokens between two reads by the CPU
+Replay = Callable[[], None]
+BROKEN = "a logit is infinite or not a number, so no token can be sampled: load the model in float32"
 
 
-def supports(network: object, sampling: Sampling, length: int, tokens: int, samples: int) -> bool:
-    """Whether this decoder can generate `tokens` after a prompt of this length, and is worth its setup."""
-    if not isinstance(network, Transformer) or importlib.util.find_spec("triton") is None:
-        return False
-    config, device = network.config, network.embedding.weight.device
-    plain = not (config.parallel or config.post_norm or config.local_blocks) and config.causal
-    fits = length + tokens <= config.n_context and samples <= MAX_BATCH and config.n_vocab <= MAX_VOCAB
-    return device.type == "cuda" and tokens >= MIN_TOKENS and is_plain(sampling) and plain and fits
+def cannot_run(device: torch.device) -> str | None:
+    """Why no network can be decoded by the kernels on a device; None if they can."""
+    if device.type != "cuda":
+        return "the model is not on a CUDA GPU"
+    if device.index not in (None, 0):
+        return "the model is not on the first GPU"
+    if importlib.util.find_spec("triton") is None:
+        return "Triton is not installed"
+    if not can_compile(device):
+        return "no C compiler was found, which Triton needs"
+    if torch.cuda.get_device_capability(device) < (8, 0):
+        return "the GPU is too old for the kernels, which require compute capability 8.0"
+    return None
+
+
+def cannot_decode(network: object) -> str | None:
+    """Why the kernels cannot decode with a network, wherever it is; None if they can."""
+    if type(network) is not Transformer:
+        return "the model is not a single transformer"
+    config = network.config
+    if not config.causal:
+        return "the model is bidirectional"
+    if config.capped:
+        return "the model caps its scores or logits"
+    if not config.pre_norm or config.qk_norm_joint:
+        return (
+            "the model has no norms before attention and feed-forward, or a QK-norm over all heads together"
+        )
+    if network.training:
+        return "the model is being trained"
+    if max(config.d_model, config.d_hidden, config.n_head * config.d_head) > MAX_WIDTH or config.d_head > 256:
+        return "the model is too wide"
+    if config.n_vocab > MAX_VOCAB:
+        return f"the vocabulary has more than {MAX_VOCAB:,} tokens"
+    known = (Transformer, Block, Norm, nn.Linear, nn.Embedding, nn.ModuleList, nn.Dropout, nn.Identity)
+    for module in network.modules():
+        plain = type(module) in known or type(module).__module__.startswith("clearhead.model.")
+        if not plain:
+            return f"some weights are stored differently ({type(module).__name__})"
+        if module._forward_hooks or module._forward_pre_hooks:
+            return "a hook watches or changes what the model computes"
+    dtypes = {parameter.dtype for parameter in network.parameters()}
+    if len(dtypes) > 1 or not dtypes <= {torch.float32, torch.bfloat16, torch.float16}:
+        return "the weights are not all float32, bfloat16 or float16"
+    return None
+
+
+def why_not(network: object, sampling: Sampling, samples: int = 1) -> str | None:
+    """Why a request cannot be decoded here; None if it can."""
+    if not is_plain(sampling):
+        return "penalties, logit_bias, constraints and log_probabilities are applied on the CPU"
+    if samples > MAX_BATCH:
+        return f"more than {MAX_BATCH} samples"
+    return cannot_decode(network) or (
+        cannot_run(network.embedding.weight.device) if isinstance(network, Transformer) else None
+    )
 
 
 def is_plain(sampling: Sampling) -> bool:
-    """Whether only the temperature, `top_k` and `min_p` are set."""
-    return sampling == Sampling(sampling.temperature, sampling.top_k, None, sampling.min_p)
-
-
-def generate_tokens(
-    network: Transformer, prompt: Sequence[int], sampling: Sampling, samplers: Sequence[Sampler], tokens: int
-) -> Iterator[list[SampledToken]]:
-    """Yield the next token of every sample, `tokens` times, sampled with the samplers' random numbers."""
-    uniforms = torch.stack([sampler.uniforms(tokens) for sampler in samplers])
-    decoder = CudaDecoder(network, len(samplers), len(prompt) + tokens, sampling)
-    decoder.prefill(prompt, uniforms)
-    for start in range(0, tokens, SYNC_EVERY):
-        count = min(SYNC_EVERY, tokens - start)
-        for _ in range(count if start else count - 1):
-            decoder.decode_one()
-        decoder.check()
-        for column in decoder.sampled[:, start : start + count].T.tolist():
-            yield [sampler.accept(i) for sampler, i in zip(samplers, column, strict=True)]
+    """Whether only the temperature, `top_k`, `top_p` and `min_p` are set."""
+    return sampling == Sampling(sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p)
 
 
 class CudaDecoder:
-    """A network's weights in the kernels' layout, and a KV cache for `samples` sequences of `size` tokens."""
+    """A network's weights and a KV cache for `samples` sequences of `size` tokens."""
 
-    def __init__(self, network: Transformer, samples: int, size: int, sampling: Sampling) -> None:
-        from clearhead.generate import cuda_kernels as kernels
+    def __init__(self, weights: CudaWeights, samples: int, size: int, tuning: Tuning | None = None) -> None:
+        like = weights.embedding
+        self.weights, self.samples, self.size, self.device = weights, samples, size, like.device
+        self.cache = make_cache(weights.config, samples, size, like)
+        self.rows = torch.zeros(samples, COLUMNS, dtype=torch.float64, device=self.device)
+        self.uniforms = torch.zeros(samples, size, dtype=torch.float64, device=self.device)
+        self.sampled = torch.zeros(samples, size, dtype=torch.long, device=self.device)
+        self.step = CudaStep(weights, self.rows, self.cache, self.uniforms, self.sampled, tuning or Tuning())
+        self.graph = CudaGraph(self.device) if self.device.type == "cuda" else None
+        self.replays: dict[bool, Replay] = {}  # with and without filters
+        self.decode_one: Replay = lambda: None
 
-        self.kernels, self.network, self.sampling = kernels, network, sampling
-        self.config: Config = network.config
-        self.samples, self.size = samples, size
-        weight = network.embedding.weight
-        self.device, self.dtype = weight.device, weight.dtype
-        self.cache = KVCache(self.config, samples, size, self.device, self.dtype)
-        self.blocks = [_BlockWeights(block) for block in network.blocks if isinstance(block, Block)]
-        positions = torch.arange(size, device=self.device)[None]
-        self.position_vectors = network.position_vectors(positions)
-        rotation = network.rotations(positions)[0]
-        self.rotation = None if rotation is None else [part[0].float().contiguous() for part in rotation]
-        config = self.config
-        self.stream, self.logits = self._empty(config.d_model), self._empty(config.n_vocab)
-        self.projected = self._empty((config.n_head + 2 * config.n_kv_head) * config.d_head)
-        # Inputs of a matrix product have the precision of its weights.
-        self.mixed = self._empty(config.n_head * config.d_head, self.dtype)
-        self.hidden = self._empty(config.d_hidden, self.dtype)
-        # Programmatic dependent launch, on Hopper and later: a kernel starts before the previous one has ended.
-        self.early = self.device.type == "cuda" and torch.cuda.get_device_capability(self.device) >= (9, 0)
-        self.ids, self.positions = (
-            torch.zeros(samples, dtype=torch.long, device=self.device) for _ in range(2)
-        )
-        self.rows = min(64, max(16, _power(samples)))  # per program, if there are several samples
-        self.first, self.steps = 0, 0
-        self.sampled, self.uniforms = torch.empty(0), torch.empty(0)
-        self.decode_one: Callable[[], None] = self._step
-
-    def _empty(self, width: int, dtype: torch.dtype = torch.float32) -> Tensor:
-        return torch.empty(self.samples, width, dtype=dtype, device=self.device)
-
-    def _options(self, warps: int = 4) -> dict[str, Any]:
-        """Launch options of a kernel; Triton's interpreter, used without CUDA, takes none."""
-        return {"num_warps": warps, "launch_pdl": self.early} if self.device.type == "cuda" else {}
+    @property
+    def bytes(self) -> int:
+        return self.cache.nbytes
 
     @torch.inference_mode()
-    def prefill(self, prompt: Sequence[int], uniforms: Tensor) -> None:
-        """Process the prompt and sample the first tokens; `uniforms` (B steps) are the random numbers."""
-        self.first, self.steps = len(prompt), uniforms.shape[1]
-        self.uniforms = uniforms.to(self.device)
-        self.sampled = torch.zeros(uniforms.shape, dtype=torch.long, device=self.device)
-        cache = KVCache(self.config, 1, self.first, self.device, self.dtype)
-        final = self.network.hidden_states(torch.tensor([list(prompt)], device=self.device), cache=cache)
-        self.cache.data[:, :, :, :, : self.first] = cache.data
-        self.logits.copy_(self.network.unembedding(final[0, -1:]).float().expand_as(self.logits))
-        self.positions.fill_(self.first - 1)
-        self._sample()
-        if self.device.type == "cuda":
-            ids, positions = self.ids.clone(), self.positions.clone()
-            replay = CudaGraph(self.device).capture(self._step, warm_up=self._step)
-            self.ids.copy_(ids)  # the warm-up has sampled tokens too
-            self.positions.copy_(positions)
-            self.decode_one = replay
+    def prepare(self, filtered: bool) -> None:
+        """Compile the kernels and capture a step. Raises any error that occurs; nothing has been sampled yet."""
 
-    def check(self) -> None:
-        """Raise UserError if the last tokens were sampled from logits that are not finite."""
-        if not self.logits.isfinite().all():
-            raise UserError(
-                "a logit is infinite or not a number, so no token can be sampled: load the model in float32"
-            )
+        def work() -> None:
+            self.step.run(filtered)
 
-    def _step(self) -> None:
-        """Process the last sampled tokens and sample the next."""
-        config, network = self.config, self.network
-        block = _power(config.d_model)
-        self.kernels.embed[(self.samples,)](
-            self.ids,
-            self.positions,
-            network.embedding.weight,
-            network.embedding.weight if self.position_vectors is None else self.position_vectors[0],
-            self.stream,
-            config.embedding_scale,
-            config.d_model,
-            self.position_vectors is not None,
-            self.early,
-            block,
-            **self._options(),
-        )
-        for i, weights in enumerate(self.blocks):
-            self._linear(self.stream, weights.projections, self.projected, weights.norm)
-            self._attend(i, weights)
-            self._linear(self.mixed, weights.output, self.stream, add=True)
-            self._linear(self.stream, weights.first, self.hidden, weights.norm2, config.feedforward)
-            self._linear(self.hidden, weights.second, self.stream, add=True)
-        self._linear(self.stream, (network.unembedding.weight, None), self.logits, network.final_norm)
-        self._sample()
+        if filtered not in self.replays:
+            self._write_rows(0, Sampling(temperature=0))  # the warm-up runs from there
+            if self.graph is None:
+                self.replays[filtered] = work
+            else:
+                self.replays[filtered] = self.graph.capture(work, warm_up=work, error_mode="thread_local")
+                torch.cuda.synchronize(self.device)
+        self.decode_one = self.replays[filtered]
 
-    def _linear(
-        self,
-        x: Tensor,
-        matrix: tuple[Tensor, Tensor | None],
-        out: Tensor,
-        norm: Norm | None = None,
-        activation: str = "none",
-        add: bool = False,
+    @torch.inference_mode()
+    def prefill(
+        self, network: Transformer, prompt: Sequence[int], sampling: Sampling, uniforms: Tensor
     ) -> None:
-        weight, bias = matrix
-        N, K = out.shape[1], x.shape[1]
-        vectors = (
-            weight if bias is None else bias,
-            weight if norm is None else norm.gain,
-            weight if norm is None or norm.shift is None else norm.shift,
-        )
-        chosen = (
-            K,
-            self.config.norm_epsilon,
-            self.kernels.NORMS["none" if norm is None else self.config.norm],
-            self.kernels.ACTIVATIONS[activation],
-            bias is not None,
-            add,
-            self.early,
-        )
-        if self.samples == 1:
-            outputs = _outputs_per_program(N, K)
-            self.kernels.linear[(-(-N // outputs),)](
-                x, weight, *vectors, out, N, *chosen, outputs, _power(K), **self._options()
-            )
-        else:
-            rows, outputs = self.rows, 16 if N <= MANY_OUTPUTS else 64
-            self.kernels.linear_many[(-(-N // outputs), -(-self.samples // rows))](
-                x,
-                weight,
-                *vectors,
-                out,
-                self.samples,
-                N,
-                *chosen,
-                rows,
-                outputs,
-                64,
-                **self._options(8 if rows == 64 else 4),
-            )
+        """Process the prompt and sample the first tokens; `uniforms` (B steps) are the random numbers."""
+        first, config = len(prompt), self.weights.config
+        self.weights.refresh()
+        self.uniforms[:, : uniforms.shape[1]] = uniforms.to(self.device)
+        cache = KVCache(config, 1, first, self.device, self.cache.dtype)
+        final = network.hidden_states(torch.tensor([list(prompt)], device=self.device), cache=cache)
+        self.cache[:, :, :, :, :first] = cache.data
+        self.step.logits.copy_(network.unembed(final[0, -1:]).float().expand_as(self.step.logits))
+        self._write_rows(first - 1, sampling)
+        self.step.sample(is_filtered(sampling))
 
-    def _attend(self, i: int, weights: _BlockWeights) -> None:
-        config, (keys, values) = self.config, self.cache.data[i]
-        cosines, sines = self.rotation or (self.stream, self.stream)
-        gains = weights.gains or (self.stream, self.stream)
-        span, warps = (256, 16) if self.samples == 1 else (64, 4)  # few programs, or many
-        self.kernels.attend[(self.samples, config.n_head)](
-            self.projected,
-            keys,
-            values,
-            self.positions,
-            *gains,
-            cosines,
-            sines,
-            self.mixed,
-            1 / math.sqrt(config.d_k),
-            self.size,
-            config.norm_epsilon,
-            config.n_head,
-            config.n_kv_head,
-            config.d_head,
-            cosines.shape[1] if self.rotation else 0,
-            weights.gains is not None,
-            self.early,
-            _power(config.d_head),
-            min(_power(self.size), span),
-            **self._options(warps),
-        )
+    def _write_rows(self, position: int, sampling: Sampling) -> None:
+        """Put every sample at this position, with no tokens sampled yet."""
+        unused = [0.0] * (COLUMNS - UNIFORM)
+        rows = [[0, position, b, 0, *describe_row(sampling), *unused] for b in range(self.samples)]
+        self.rows.copy_(torch.tensor(rows, dtype=torch.float64))
 
-    def _sample(self) -> None:
-        sampling, V = self.sampling, self.config.n_vocab
-        block = _power(V)
-        self.kernels.sample[(self.samples,)](
-            self.logits,
-            self.uniforms,
-            self.ids,
-            self.positions,
-            self.sampled,
-            self.first,
-            self.steps,
-            V,
-            min(sampling.top_k or V, V),
-            max(sampling.temperature, 1e-30),
-            math.log(sampling.min_p) if sampling.min_p else -math.inf,
-            sampling.temperature == 0,
-            sampling.top_k is not None,
-            bool(sampling.min_p),
-            self.early,
-            block,
-            min(block, 4096),
-            **self._options(32),
-        )
+    def fetch(self, start: int, count: int) -> Callable[[], list[list[int]]]:
+        """Start to copy `count` tokens of every sample; the result waits for them and returns count × B ids."""
+        return read_later(self.sampled[:, start : start + count].T)
 
 
-class _BlockWeights:
-    """A block's matrices in the kernels' layout: those of one product concatenated."""
+def read_later(tokens: Tensor) -> Callable[[], list[list[int]]]:
+    """Start to copy sampled tokens to the CPU; the result waits for them, and not for what is started later."""
+    if tokens.device.type != "cuda":
+        copy = tokens.clone()
+        return copy.tolist
+    copy = tokens.contiguous().to("cpu", non_blocking=True)
+    copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
+    copied.record(torch.cuda.current_stream(tokens.device))
 
-    def __init__(self, block: Block) -> None:
-        attention, feedforward = block.attention, block.feedforward
-        self.norm, self.norm2 = block.norm, block.norm2
-        self.projections = _concatenate(attention.query, attention.key, attention.value)
-        self.output = _concatenate(attention.output)
-        gate = feedforward.gate
-        self.first = (
-            _concatenate(feedforward.first) if gate is None else _concatenate(feedforward.first, gate)
-        )
-        self.second = _concatenate(feedforward.second)
-        norms = attention.query_norm, attention.key_norm
-        self.gains = None if norms[0] is None or norms[1] is None else (norms[0].gain, norms[1].gain)
+    def read() -> list[list[int]]:
+        copied.synchronize()
+        return copy.tolist()
 
-
-def _concatenate(*parts: Any) -> tuple[Tensor, Tensor | None]:
-    weights, biases = [part.weight.detach() for part in parts], [part.bias for part in parts]
-    weight = weights[0] if len(weights) == 1 else torch.cat(weights)
-    return weight, None if biases[0] is None else torch.cat([bias.detach() for bias in biases])
+    return read
 
 
-def _power(count: int) -> int:
-    """Return the smallest power of two that is at least `count`."""
-    return 2 ** math.ceil(math.log2(count))
+class DecoderPool:
+    """Decoders that are kept for the next request: at most `most`, with KV caches of at most `most_bytes`."""
+
+    def __init__(
+        self,
+        make: Callable[[CudaWeights, int, int], CudaDecoder] = CudaDecoder,
+        lay_out: Callable[[Transformer], CudaWeights] = CudaWeights,
+        most: int = MOST_KEPT,
+        most_bytes: int | None = None,
+    ) -> None:
+        self.make, self.lay_out, self.most, self.most_bytes = make, lay_out, most, most_bytes
+        self.weights: WeakKeyDictionary[Transformer, CudaWeights] = WeakKeyDictionary()
+        self.failures: WeakKeyDictionary[Transformer, str] = WeakKeyDictionary()
+        self.idle: list[tuple[ref[Transformer], CudaDecoder]] = []  # the least recently used first
+        self.lock = threading.Lock()
+
+    def holds(self, network: Transformer, samples: int, size: int) -> bool:
+        """Whether a decoder of this shape is ready."""
+        with self.lock:
+            return self._find(network, samples, size) is not None
+
+    @contextmanager
+    def borrow(
+        self, network: Transformer, samples: int, size: int, filtered: bool
+    ) -> Iterator[CudaDecoder | None]:
+        """Lend a decoder that is ready to run; None, after one warning, if the device cannot run one."""
+        decoder = self._take(network, samples, size, filtered)
+        try:
+            yield decoder
+        finally:
+            if decoder is not None:
+                with self.lock:
+                    self.idle.append((ref(network), decoder))
+                    self._trim()
+
+    def _take(self, network: Transformer, samples: int, size: int, filtered: bool) -> CudaDecoder | None:
+        with self.lock:
+            if network in self.failures:
+                return None
+            try:
+                weights = self.weights.get(network)
+                if weights is None or not weights.belong_to(network):
+                    weights = self.weights[network] = self.lay_out(network)
+                self._trim()
+                i = self._find(network, samples, size)
+                decoder = self.make(weights, samples, size) if i is None else self.idle.pop(i)[1]
+                decoder.prepare(filtered)
+            except Exception as error:  # compiling and capturing depend on drivers and libraries
+                reason = (str(error) or type(error).__name__).splitlines()[0][:200]
+                self.failures[network] = reason
+                warnings.warn(f"generating slowly, without CUDA graphs: {reason}", stacklevel=2)
+                return None
+            return decoder
+
+    def _find(self, network: Transformer, samples: int, size: int) -> int | None:
+        for i, (owner, decoder) in enumerate(self.idle):
+            fits = decoder.samples == samples and decoder.size == size
+            if owner() is network and fits and decoder.weights.belong_to(network):
+                return i
+        return None
+
+    def _trim(self) -> None:
+        """Drop the decoders of networks that are gone or have new weights, and then the least recently used."""
+        self.idle = [
+            (owner, decoder)
+            for owner, decoder in self.idle
+            if (network := owner()) is not None and decoder.weights is self.weights.get(network)
+        ]
+        while self.idle and (len(self.idle) > self.most or self._used() > self._limit()):
+            self.idle.pop(0)
+
+    def _used(self) -> int:
+        return sum(decoder.bytes for _, decoder in self.idle)
+
+    def _limit(self) -> int:
+        if self.most_bytes is not None:
+            return self.most_bytes
+        return (memory_of(self.idle[0][1].device) or 0) // KEPT_SHARE
 
 
-def _outputs_per_program(N: int, K: int) -> int:
-    """Return how many rows of a matrix a program takes: few enough that all multiprocessors are occupied."""
-    return 4 if K > 2048 else 8 if N <= 1024 else 16
+POOL = DecoderPool()
+
+
+def cache_size(network: Transformer, length: int) -> int:
+    """The positions of a KV cache for this many tokens, rounded up."""
+    return min(network.config.n_context, max(SMALLEST, 1 << (length - 1).bit_length()))
+
+
+def generate_tokens(
+    network: Transformer,
+    prompt: Sequence[int],
+    sampling: Sampling,
+    samplers: Sequence[Sampler],
+    tokens: int,
+    pool: DecoderPool = POOL,
+) -> Iterator[list[SampledToken]]:
+    """Yield the next token of every sample, `tokens` times, sampled with the samplers' random numbers.
+
+    Yields nothing if the device cannot run the kernels; nothing has been drawn from the samplers then.
+    """
+    size = cache_size(network, len(prompt) + tokens)
+    with pool.borrow(network, len(samplers), size, is_filtered(sampling)) as decoder:
+        if decoder is None:
+            return
+        uniforms = torch.stack([sampler.uniforms(tokens) for sampler in samplers])
+        decoder.prefill(network, prompt, sampling, uniforms)
+        ready, start = decoder.fetch(0, 1), 1
+        while True:
+            count = min(SYNC_EVERY, tokens - start)
+            for _ in range(count):  # the device works on these while the CPU reads the previous ones
+                decoder.decode_one()
+            following = decoder.fetch(start, count) if count else None
+            for column in ready():
+                if -1 in column:
+                    raise UserError(BROKEN)
+                yield [sampler.accept(i) for sampler, i in zip(samplers, column, strict=True)]
+            if following is None:
+                return
+            ready, start = following, start + count
+
+
+def can_generate(
+    network: object, sampling: Sampling, length: int, tokens: int, samples: int, pool: DecoderPool = POOL
+) -> bool:
+    """Whether to decode here: the kernels can, and a graph is ready or worth its capture."""
+    if why_not(network, sampling, samples) is not None or not isinstance(network, Transformer):
+        return False
+    tokens = min(tokens, network.config.n_context - length)
+    return tokens >= MIN_TOKENS or (
+        tokens > 0 and pool.holds(network, samples, cache_size(network, length + tokens))
+    )

@@ -1,10 +1,14 @@
-"""Triton kernels of a decoding step with one token for each of a few sequences.
+"""Triton kernels of a decoding step, with one token for each of a few sequences.
 
 A step is bound by memory bandwidth: it reads every weight once and computes little with it. There are
-therefore few kernels, and each norm, activation and addition is fused into a kernel that reads weights.
+therefore few kernels, each starts to read its weights before the previous one has ended, and norms,
+activations and additions are fused into them. `cuda_attention.py` and `cuda_sampling.py` have the others.
 
-Shapes: B sequences, C features of the residual stream, K input and N output features of a matrix, D features
-per head, V tokens in the vocabulary.
+Every kernel reads what it needs about its sequence from a row of one table, float64 so that it also holds
+ids and positions exactly. One copy from the CPU describes a whole step.
+
+Shapes: B sequences, C features of the residual stream, K input and N output features of a matrix, H heads, D features
+per head.
 """
 
 from __future__ import annotations
@@ -13,14 +17,29 @@ import triton
 import triton.language as tl
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
+from clearhead.generate.cuda_step import COLUMNS
+
 NORMS = {"none": 0, "layer": 1, "rms": 2}
 ACTIVATIONS = {"none": 0, "relu": 1, "gelu": 2, "gelu_tanh": 3, "swiglu": 4, "geglu": 5}  # 4 and 5 are gated
+
+WIDTH = tl.constexpr(COLUMNS)  # of a row: eight that are named here, and random numbers
+ID, POSITION, SLOT, STEP, TEMPERATURE, TOP_K, TOP_P, MIN_P = (tl.constexpr(i) for i in range(8))
+
+
+@triton.jit
+def wait(EARLY: tl.constexpr):
+    """Wait for the previous kernel. Code before this call must not read what that kernel writes.
+
+    An `EARLY` kernel starts while the previous one still runs, and loads its weights in the meantime.
+    """
+    if EARLY:
+        gdc_launch_dependents()
+        gdc_wait()
 
 
 @triton.jit
 def embed(
-    ids,
-    positions,
+    rows,
     table,
     position_table,
     stream,
@@ -34,9 +53,11 @@ def embed(
     b = tl.program_id(0)
     c = tl.arange(0, BLOCK)
     wait(EARLY)
-    x = tl.load(table + tl.load(ids + b) * C + c, mask=c < C).to(tl.float32) * scale
+    token = tl.load(rows + b * WIDTH + ID).to(tl.int64)
+    x = tl.load(table + token * C + c, mask=c < C).to(tl.float32) * scale
     if P:
-        x += tl.load(position_table + tl.load(positions + b) * C + c, mask=c < C).to(tl.float32)
+        position = tl.load(rows + b * WIDTH + POSITION).to(tl.int64)
+        x += tl.load(position_table + position * C + c, mask=c < C).to(tl.float32)
     tl.store(stream + b * C + c, x, mask=c < C)
 
 
@@ -62,19 +83,9 @@ def _gelu_tanh(x):
 
 
 @triton.jit
-def wait(EARLY: tl.constexpr):
-    """Wait for the previous kernel. Code before this call must not read what that kernel writes.
-
-    An `EARLY` kernel starts while the previous one still runs, and loads its weights in the meantime.
-    """
-    if EARLY:
-        gdc_launch_dependents()
-        gdc_wait()
-
-
-@triton.jit
 def linear(
     x,
+    parts,
     weight,
     bias,
     gain,
@@ -87,42 +98,143 @@ def linear(
     ACTIVATION: tl.constexpr,
     BIAS: tl.constexpr,
     ADD: tl.constexpr,
+    SPLIT: tl.constexpr,
+    D: tl.constexpr,
     EARLY: tl.constexpr,
     BN: tl.constexpr,
     BK: tl.constexpr,
 ):
     """out = f(norm(x) Wᵀ + b), or out += …, for one sequence. For a gated f, the gate's N rows follow those of W.
 
-    A program takes `BN` whole rows of W: `BK` is at least K.
+    A program takes `BN` whole rows of W: `BK` is at least K. All that needs only weights is done before the wait:
+    norm(x) Wᵀ = (x · γW - μ Σ γW) / σ + βW, so that afterward μ, σ and x · γW are three sums side by side. With
+    `SPLIT`, x is the attention's output in that many parts, to be combined.
     """
     n, k = tl.program_id(0) * BN + tl.arange(0, BN), tl.arange(0, BK)
     valid, inside = n < N, k < K
     both = valid[:, None] & inside[None, :]
     at = weight + n[:, None].to(tl.int64) * K + k[None, :]
-    W = tl.load(at, mask=both, other=0.0)
+    W = tl.load(at, mask=both, other=0.0).to(tl.float32)
+    G = W
     if ACTIVATION >= 4:
-        G = tl.load(at + N * K, mask=both, other=0.0)
-    wait(EARLY)
-    x_row = tl.load(x + k, mask=inside, other=0.0).to(tl.float32)
-    if NORM == 1:
-        x_row = tl.where(inside, x_row - tl.sum(x_row, 0) / K, 0.0)
+        G = tl.load(at + N * K, mask=both, other=0.0).to(tl.float32)
+    base = tl.zeros((BN,), tl.float32)
+    gate_base = tl.zeros((BN,), tl.float32)
+    if BIAS:
+        base += tl.load(bias + n, mask=valid, other=0.0).to(tl.float32)
+        if ACTIVATION >= 4:
+            gate_base += tl.load(bias + N + n, mask=valid, other=0.0).to(tl.float32)
+    sums = tl.zeros((BN,), tl.float32)
+    gate_sums = tl.zeros((BN,), tl.float32)
     if NORM:
-        x_row *= tl.rsqrt(tl.sum(x_row * x_row, 0) / K + epsilon)
-        x_row *= tl.load(gain + k, mask=inside, other=0.0).to(tl.float32)
-    if NORM == 1:
-        x_row += tl.load(shift + k, mask=inside, other=0.0).to(tl.float32)
-    acc = tl.sum(x_row[None, :] * W.to(tl.float32), 1)
+        gains = tl.load(gain + k, mask=inside, other=0.0).to(tl.float32)[None, :]
+        if NORM == 1:
+            shifts = tl.load(shift + k, mask=inside, other=0.0).to(tl.float32)[None, :]
+            base += tl.sum(W * shifts, 1)
+            if ACTIVATION >= 4:
+                gate_base += tl.sum(G * shifts, 1)
+        W *= gains
+        if ACTIVATION >= 4:
+            G *= gains
+        if NORM == 1:
+            sums = tl.sum(W, 1)
+            if ACTIVATION >= 4:
+                gate_sums = tl.sum(G, 1)
+    wait(EARLY)
+    if SPLIT > 1:
+        vector = _combine(parts, k, inside, SPLIT, D, K // D).to(x.dtype.element_ty).to(tl.float32)
+    else:
+        vector = tl.load(x + k, mask=inside, other=0.0).to(tl.float32)
+    acc = tl.sum(vector[None, :] * W, 1)
     gate = acc
     if ACTIVATION >= 4:
-        gate = tl.sum(x_row[None, :] * G.to(tl.float32), 1)
-    if BIAS:
-        acc += tl.load(bias + n, mask=valid, other=0.0).to(tl.float32)
-        if ACTIVATION >= 4:
-            gate += tl.load(bias + N + n, mask=valid, other=0.0).to(tl.float32)
-    acc = activate(acc, gate, ACTIVATION)
+        gate = tl.sum(vector[None, :] * G, 1)
+    if NORM:
+        squares = tl.sum(vector * vector, 0) / K
+        if NORM == 1:
+            mean = tl.sum(vector, 0) / K
+            squares -= mean * mean
+            acc -= mean * sums
+            gate -= mean * gate_sums
+        scale = tl.rsqrt(squares + epsilon)
+        acc *= scale
+        gate *= scale
+    acc = activate(acc + base, gate + gate_base, ACTIVATION)
     if ADD:
         acc += tl.load(out + n, mask=valid, other=0.0)
     tl.store(out + n, acc, mask=valid)
+
+
+@triton.jit
+def _combine(parts, k, inside, SPLIT: tl.constexpr, D: tl.constexpr, H: tl.constexpr):
+    """Combine the attention's parts: H SPLIT D sums of values, then H SPLIT 2 maxima and totals."""
+    start, statistics = k // D * SPLIT, parts + H * SPLIT * D
+    best = tl.load(statistics + start * 2, mask=inside, other=0.0)
+    for s in tl.static_range(1, SPLIT):
+        best = tl.maximum(best, tl.load(statistics + (start + s) * 2, mask=inside, other=0.0))
+    total, vector = best * 0.0, best * 0.0
+    for s in tl.static_range(SPLIT):
+        factor = tl.exp(tl.load(statistics + (start + s) * 2, mask=inside, other=0.0) - best)
+        total += factor * tl.load(statistics + (start + s) * 2 + 1, mask=inside, other=1.0)
+        vector += factor * tl.load(parts + (start + s) * D + k % D, mask=inside, other=0.0)
+    return vector / total
+
+
+@triton.jit
+def normalize(
+    stream,
+    branch,
+    branch_gain,
+    branch_shift,
+    gain,
+    shift,
+    out,
+    C: tl.constexpr,
+    epsilon: tl.constexpr,
+    ADD: tl.constexpr,
+    BRANCH_NORM: tl.constexpr,
+    NORM: tl.constexpr,
+    EARLY: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """out = norm(x), after x += branch, or x += norm(branch); one program per sequence."""
+    b = tl.program_id(0)
+    c = tl.arange(0, BLOCK)
+    inside = c < C
+    wait(EARLY)
+    x = tl.load(stream + b * C + c, mask=inside, other=0.0)
+    if ADD:
+        y = tl.load(branch + b * C + c, mask=inside, other=0.0).to(tl.float32)
+        if BRANCH_NORM:
+            y = _norm(y, branch_gain, branch_shift, c, inside, C, epsilon, BRANCH_NORM)
+        x += y
+        tl.store(stream + b * C + c, x, mask=inside)
+    if NORM:
+        tl.store(out + b * C + c, _norm(x, gain, shift, c, inside, C, epsilon, NORM), mask=inside)
+
+
+@triton.jit
+def _norm(x, gain, shift, c, inside, C: tl.constexpr, epsilon: tl.constexpr, KIND: tl.constexpr):
+    if KIND == 1:
+        x = tl.where(inside, x - tl.sum(x, 0) / C, 0.0)
+    x *= tl.rsqrt(tl.sum(x * x, 0) / C + epsilon) * tl.load(gain + c, mask=inside, other=0.0).to(tl.float32)
+    if KIND == 1:
+        x += tl.load(shift + c, mask=inside, other=0.0).to(tl.float32)
+    return x
+
+
+@triton.jit
+def activate_many(x, out, N, KIND: tl.constexpr, EARLY: tl.constexpr, BLOCK: tl.constexpr):
+    """out = f(x) of B N; for a gated f, x is B 2N and its second half is the gate."""
+    n = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    b = tl.program_id(1)
+    wait(EARLY)
+    row = x + b * (2 * N if KIND >= 4 else N)
+    value = tl.load(row + n, mask=n < N, other=0.0).to(tl.float32)
+    gate = value
+    if KIND >= 4:
+        gate = tl.load(row + N + n, mask=n < N, other=0.0).to(tl.float32)
+    tl.store(out + b * N + n, activate(value, gate, KIND), mask=n < N)
 
 
 @triton.jit
@@ -130,14 +242,10 @@ def linear_many(
     x,
     weight,
     bias,
-    gain,
-    shift,
     out,
     B,
     N,
     K: tl.constexpr,
-    epsilon: tl.constexpr,
-    NORM: tl.constexpr,
     ACTIVATION: tl.constexpr,
     BIAS: tl.constexpr,
     ADD: tl.constexpr,
@@ -146,37 +254,26 @@ def linear_many(
     BN: tl.constexpr,
     BK: tl.constexpr,
 ):
-    """`linear` for many sequences, `ROWS` (at least 16) per program, with tiled matrix products."""
-    n = tl.program_id(0) * BN + tl.arange(0, BN)
-    b = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
+    """out = f(x Wᵀ + b), or out += …, for many sequences, `ROWS` (at least 16) per program."""
+    start = tl.program_id(0) * BN
+    n, b = start + tl.arange(0, BN), tl.program_id(1) * ROWS + tl.arange(0, ROWS)
     row, valid = b < B, n < N
+    if EARLY:  # noqa: SIM102 (one is decided when the kernel is compiled)
+        if start + BN <= N:
+            _prefetch(weight + start.to(tl.int64) * K, BN * K)
+            if ACTIVATION >= 4:
+                _prefetch(weight + (N + start).to(tl.int64) * K, BN * K)
     wait(EARLY)
-    mean, scale = tl.zeros((ROWS,), tl.float32), tl.full((ROWS,), 1.0, tl.float32)
-    if NORM:
-        total, squares = tl.zeros((ROWS,), tl.float32), tl.zeros((ROWS,), tl.float32)
-        for start in range(0, K, BK):
-            k = start + tl.arange(0, BK)
-            tile = tl.load(x + b[:, None] * K + k[None, :], mask=row[:, None] & (k < K)[None, :], other=0.0)
-            total += tl.sum(tile, 1)
-            squares += tl.sum(tile * tile, 1)
-        if NORM == 1:
-            mean = total / K
-        scale = tl.rsqrt(squares / K - mean * mean + epsilon)
     acc, gate = tl.zeros((ROWS, BN), tl.float32), tl.zeros((ROWS, BN), tl.float32)
-    for start in range(0, K, BK):
-        k = start + tl.arange(0, BK)
+    for first in range(0, K, BK):
+        k = first + tl.arange(0, BK)
         inside = k < K
         tile = tl.load(x + b[:, None] * K + k[None, :], mask=row[:, None] & inside[None, :], other=0.0)
-        if NORM:
-            tile = (tile - mean[:, None]) * scale[:, None]
-            tile *= tl.load(gain + k, mask=inside, other=0.0).to(tl.float32)[None, :]
-            if NORM == 1:
-                tile += tl.load(shift + k, mask=inside, other=0.0).to(tl.float32)[None, :]
-        both = valid[:, None] & inside[None, :]
-        at = weight + n[:, None].to(tl.int64) * K + k[None, :]
-        acc += _times(tile, tl.load(at, mask=both, other=0.0))
+        at = weight + n[None, :].to(tl.int64) * K + k[:, None]
+        both = valid[None, :] & inside[:, None]
+        acc = tl.dot(tile, tl.load(at, mask=both, other=0.0), acc, input_precision="ieee")
         if ACTIVATION >= 4:
-            gate += _times(tile, tl.load(at + N * K, mask=both, other=0.0))
+            gate = tl.dot(tile, tl.load(at + N * K, mask=both, other=0.0), gate, input_precision="ieee")
     if BIAS:
         acc += tl.load(bias + n, mask=valid, other=0.0).to(tl.float32)[None, :]
         if ACTIVATION >= 4:
@@ -189,167 +286,14 @@ def linear_many(
 
 
 @triton.jit
-def _times(x, weight):
-    """Multiply x by the transposed weight: ROWS K, BN K → ROWS BN."""
-    return tl.dot(x.to(weight.dtype), tl.trans(weight), input_precision="ieee")
-
-
-@triton.jit
-def rotate(x, other, cos, sin, feature, HALF: tl.constexpr):
-    """Rotate feature i with feature i + HALF, given in `other`; features past the first 2 HALF are unchanged."""
-    rotated = tl.where(feature < HALF, x * cos - other * sin, x * cos + other * sin)
-    return tl.where(feature < 2 * HALF, rotated, x)
-
-
-@triton.jit
-def attend(
-    projected,
-    keys,
-    values,
-    positions,
-    query_gain,
-    key_gain,
-    cosines,
-    sines,
-    mixed,
-    scale,
-    size,
-    epsilon: tl.constexpr,
-    H: tl.constexpr,
-    G: tl.constexpr,
-    D: tl.constexpr,
-    HALF: tl.constexpr,
-    QK_NORM: tl.constexpr,
-    EARLY: tl.constexpr,
-    BD: tl.constexpr,
-    BS: tl.constexpr,
-):
-    """Attend with one query to its KV cache, one program per sequence and head; store the new key and value.
-
-    `projected` is B (H + 2G)·D: queries, keys and values before QK-norm and RoPE. The cache is B G S D.
-    """
-    b, h = tl.program_id(0), tl.program_id(1)
-    shared = h // (H // G)
-    d = tl.arange(0, BD)
-    inside = d < D
-    wait(EARLY)
-    position = tl.load(positions + b)
-    row = projected + b * (H + 2 * G) * D
-    query, key = row + h * D, row + (H + shared) * D
-    q, k = tl.load(query + d, mask=inside, other=0.0), tl.load(key + d, mask=inside, other=0.0)
-    v = tl.load(row + (H + G + shared) * D + d, mask=inside, other=0.0)
-    q_scale, k_scale = 1.0, 1.0
-    if QK_NORM:
-        q_scale = tl.rsqrt(tl.sum(q * q, 0) / D + epsilon)
-        k_scale = tl.rsqrt(tl.sum(k * k, 0) / D + epsilon)
-        q *= q_scale * tl.load(query_gain + d, mask=inside, other=0.0).to(tl.float32)
-        k *= k_scale * tl.load(key_gain + d, mask=inside, other=0.0).to(tl.float32)
-    if HALF:
-        partner = tl.where(d < HALF, d + HALF, d - HALF)
-        paired = d < 2 * HALF
-        q_other = tl.load(query + partner, mask=paired, other=0.0)
-        k_other = tl.load(key + partner, mask=paired, other=0.0)
-        if QK_NORM:
-            q_other *= q_scale * tl.load(query_gain + partner, mask=paired, other=0.0).to(tl.float32)
-            k_other *= k_scale * tl.load(key_gain + partner, mask=paired, other=0.0).to(tl.float32)
-        angle = position * HALF + tl.where(d < HALF, d, partner)
-        cos = tl.load(cosines + angle, mask=paired, other=1.0)
-        sin = tl.load(sines + angle, mask=paired, other=0.0)
-        q, k = rotate(q, q_other, cos, sin, d, HALF), rotate(k, k_other, cos, sin, d, HALF)
-    # Attend to the new key and value as the cache stores them, rounded.
-    k, v = k.to(keys.dtype.element_ty), v.to(values.dtype.element_ty)
-    past = (b * G + shared).to(tl.int64) * size * D
-    if h % (H // G) == 0:
-        tl.store(keys + past + position * D + d, k, mask=inside)
-        tl.store(values + past + position * D + d, v, mask=inside)
-    q = q.to(keys.dtype.element_ty).to(tl.float32) * scale
-    best = tl.sum(tl.where(inside, q * k.to(tl.float32), 0.0), 0)
-    total = 1.0
-    acc = v.to(tl.float32)
-    for start in range(0, position, BS):
-        s = start + tl.arange(0, BS)
-        visible = (s < position)[:, None] & inside[None, :]
-        at = past + s[:, None] * D + d[None, :]
-        scores = tl.sum(tl.load(keys + at, mask=visible, other=0.0).to(tl.float32) * q[None, :], 1)
-        scores = tl.where(s < position, scores, float("-inf"))
-        higher = tl.maximum(best, tl.max(scores, 0))
-        shrink, weights = tl.exp(best - higher), tl.exp(scores - higher)
-        total = total * shrink + tl.sum(weights, 0)
-        past_values = tl.load(values + at, mask=visible, other=0.0).to(tl.float32)
-        acc = acc * shrink + tl.sum(past_values * weights[:, None], 0)
-        best = higher
-    tl.store(mixed + (b * H + h) * D + d, acc / total, mask=inside)
-
-
-@triton.jit
-def sample(
-    logits,
-    uniforms,
-    ids,
-    positions,
-    sampled,
-    first,
-    steps,
-    V,
-    top_k,
-    temperature,
-    log_min_p,
-    GREEDY: tl.constexpr,
-    TOP_K: tl.constexpr,
-    MIN_P: tl.constexpr,
-    EARLY: tl.constexpr,
-    BLOCK: tl.constexpr,
-    CHUNK: tl.constexpr,
-):
-    """Sample the next token of each sequence with its uniform random number; one program per sequence.
-
-    Inverts the cumulative distribution over the vocabulary. `positions` are those of the last tokens
-    processed; `first` is the position of the first token to be sampled.
-    """
-    b = tl.program_id(0)
-    row = logits + b.to(tl.int64) * V
-    v = tl.arange(0, BLOCK)
-    wait(EARLY)
-    x = tl.load(row + v, mask=v < V, other=float("-inf"))
-    highest = tl.max(x, 0)
-    position = tl.load(positions + b) + 1
-    at = b * steps + position - first
-    if GREEDY:
-        picked = tl.min(tl.where((x == highest) & (v < V), v, V), 0)
-    else:
-        least = float("-inf")
-        scaled = (x - highest) / temperature
-        if TOP_K:
-            least = _kth(scaled, top_k)
-        if MIN_P:
-            least = tl.maximum(least, log_min_p)
-        total = tl.sum(tl.where(scaled >= least, tl.exp(scaled), 0.0).to(tl.float64), 0)
-        number = tl.load(uniforms + at) * total
-        before, picked, last = total * 0.0, 0, 0
-        for start in range(0, BLOCK, CHUNK):
-            w = start + tl.arange(0, CHUNK)
-            y = (tl.load(row + w, mask=w < V, other=float("-inf")) - highest) / temperature
-            p = tl.where(y >= least, tl.exp(y), 0.0)
-            sums = before + tl.cumsum(p.to(tl.float64), 0)
-            picked += tl.sum((sums <= number).to(tl.int32), 0)
-            last = tl.maximum(last, tl.max(tl.where(p > 0.0, w, 0), 0))
-            before = tl.max(sums, 0)
-        picked = tl.minimum(picked, last)  # rounding must not select a token past the last possible one
-    tl.store(ids + b, picked)
-    tl.store(sampled + at, picked)
-    tl.store(positions + b, position)
-
-
-@triton.jit
-def _kth(x, k):
-    """Find, from the highest bit down, a threshold that only the k largest elements of x, and ties, reach."""
-    bits = x.to(tl.int32, bitcast=True)
-    ordered = (tl.where(bits < 0, ~bits, bits ^ -2147483648)).to(tl.uint32, bitcast=True)
-    threshold, bit, above = tl.full((), 0, tl.uint32), tl.full((), 31, tl.int32), tl.full((), -1, tl.int32)
-    while (bit >= 0) & (above != k):  # exactly k at or above: lower bits do not matter
-        tried = threshold | (tl.full((), 1, tl.uint32) << bit.to(tl.uint32))
-        count = tl.sum((ordered >= tried).to(tl.int32), 0)
-        threshold, above = tl.where(count >= k, tried, threshold), tl.where(count >= k, count, above)
-        bit -= 1
-    threshold = threshold.to(tl.int32, bitcast=True)
-    return tl.where(threshold < 0, threshold ^ -2147483648, ~threshold).to(tl.float32, bitcast=True)
+def _prefetch(start, COUNT: tl.constexpr):
+    """Prefetch `COUNT` consecutive numbers into the L2 cache, 128 bytes at a time."""
+    SIZE: tl.constexpr = start.dtype.element_ty.primitive_bitwidth // 8
+    LINES: tl.constexpr = COUNT * SIZE // 128
+    BLOCK: tl.constexpr = 128
+    for first in range(0, LINES, BLOCK):
+        line = first + tl.arange(0, BLOCK)
+        at = (start + tl.minimum(line, LINES - 1) * (128 // SIZE)).to(tl.uint64)
+        tl.inline_asm_elementwise(
+            "{ prefetch.global.L2 [$1]; mov.u32 $0, 0; }", "=r,l", [at], dtype=tl.int32, is_pure=False, pack=1
+        )

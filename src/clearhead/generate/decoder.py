@@ -70,6 +70,18 @@ class TransformerDecoder:
         return self.prefill(ids)
 
     @torch.inference_mode()
+    def check(self, ids: Tensor) -> Tensor:
+        """Process the next T tokens of one sample and return the logits after each: 1 T → T V."""
+        ids = ids.to(self.ids.device)
+        self.ids = torch.cat((self.ids, ids), dim=1)
+        return self.network(ids, cache=self.cache)[0]
+
+    def rewind(self, count: int) -> None:
+        """Forget the last `count` tokens."""
+        self.ids = self.ids[:, : self.ids.shape[1] - count]
+        self.cache.length -= count
+
+    @torch.inference_mode()
     def reorder(self, rows: Sequence[int]) -> None:
         index = torch.tensor(rows, device=self.ids.device)
         self.ids = self.ids[index]
@@ -113,7 +125,9 @@ class ShiftingDecoder(TransformerDecoder):
         for block, rotation in zip(self.cache.blocks, self.network.rotations(back), strict=True):
             keys, values = (data[:, :, start + count : length].clone() for data in (block.key, block.value))
             if rotation is not None:
-                keys = rotate(keys.float(), rotation).to(keys.dtype)
+                factor = torch.hypot(*rotation)  # of YaRN, by which keys are multiplied only once
+                angle = rotation[0] / factor, rotation[1] / factor
+                keys = rotate(keys.float(), angle).to(keys.dtype)
             block.key[:, :, start : length - count] = keys
             block.value[:, :, start : length - count] = values
         self.cache.length = length - count

@@ -1,4 +1,4 @@
-"""The engine: a scheduler in a thread of its own, which accepts requests from any other thread."""
+"""The engine: a scheduler in a separate thread, which accepts requests from any other thread."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ class Engine:
 
     @property
     def waiting(self) -> int:
-        """The number of requests whose samples do not all have a slot yet."""
-        return len(self._submitted) + len(self._scheduler.waiting)
+        """The number of requests whose samples do not all have a slot yet, or whose prompt is being scored."""
+        return len(self._submitted) + len(self._scheduler.waiting) + len(self._scheduler.scoring.handles)
 
     @property
     def running(self) -> int:

@@ -14,10 +14,12 @@ import torch
 from clearhead.classics.ngram import NGram
 from clearhead.classics.recurrent import Recurrent
 from clearhead.errors import UserError
+from clearhead.generate import cuda_decoder
 from clearhead.generate.beam_search import BeamSearch
 from clearhead.generate.classic_decoders import NGramDecoder, RecurrentDecoder
 from clearhead.generate.decoder import Decoder, ReorderableDecoder, ShiftingDecoder, TransformerDecoder
 from clearhead.generate.detokenizer import Detokenizer, Generated
+from clearhead.generate.drafting import generate_drafted_tokens, make_drafter
 from clearhead.generate.ensemble_decoders import EnsembleDecoder
 from clearhead.generate.quantized_decoder import QuantizedDecoder, supports
 from clearhead.generate.request import GenerationRequest, Handle
@@ -56,11 +58,35 @@ def generate_tokens(
     decoder: Decoder, prompt: Sequence[int], samplers: Sequence[Sampler]
 ) -> Iterator[list[SampledToken]]:
     """Yield the next token of every sample, indefinitely: prefill, then sample and decode in turn."""
-    logits = decoder.prefill(torch.tensor([list(prompt)] * len(samplers)))
+    yield from continue_tokens(decoder, [prompt] * len(samplers), samplers)
+
+
+def continue_tokens(
+    decoder: Decoder, ids: Sequence[Sequence[int]], samplers: Sequence[Sampler]
+) -> Iterator[list[SampledToken]]:
+    """`generate_tokens` for samples that have diverged already, each with its own tokens so far."""
+    logits = decoder.prefill(torch.tensor([list(each) for each in ids]))
     while True:
         tokens = [sampler.sample(row) for sampler, row in zip(samplers, logits, strict=True)]
         yield tokens
         logits = decoder.decode_one(torch.tensor([[token.id] for token in tokens]))
+
+
+def generate_on_cuda(
+    network: Transformer, request: GenerationRequest, samplers: Sequence[Sampler]
+) -> Iterator[list[SampledToken]]:
+    """Like `generate_tokens`, but uses CUDA graphs until the context is full.
+
+    If the device cannot run them, it uses none.
+    """
+    ids = [list(request.ids) for _ in samplers]
+    tokens_left = min(request.tokens, network.config.n_context - len(request.ids))
+    for tokens in cuda_decoder.generate_tokens(network, request.ids, request.sampling, samplers, tokens_left):
+        for each, token in zip(ids, tokens, strict=True):
+            each.append(token.id)
+        yield tokens
+    decoder = make_decoder(network, len(samplers), len(request.ids) + request.tokens)
+    yield from continue_tokens(decoder, ids, samplers)
 
 
 def generate_text(
@@ -90,6 +116,7 @@ def run_request(
     request: GenerationRequest,
     decoder: Decoder | None = None,
     shift: bool = False,
+    draft: object = None,
 ) -> Iterator[list[Generated]]:
     """Yield the next piece of every sample of a request, with the given decoder or the network's own.
 
@@ -98,12 +125,30 @@ def run_request(
     need_causal(network.config)
     ids, sampling = request.ids, request.sampling
     samplers = make_samplers(sampling, tokenizer, network.config.n_vocab, ids, request.seed, request.samples)
+    plain = decoder is None and draft is None and not shift
+    if plain and cuda_decoder.can_generate(network, sampling, len(ids), request.tokens, request.samples):
+        assert isinstance(network, Transformer)
+        steps = generate_on_cuda(network, request, samplers)
+        return generate_text(steps, _make_detokenizers(tokenizer, request), request.tokens, request.seconds)
     if decoder is None:
         decoder = make_decoder(network, request.samples, len(ids) + request.tokens, shift)
-    detokenizers = [Detokenizer(tokenizer, request.stop, ids, exact=sampling.constrained) for _ in samplers]
-    return generate_text(
-        generate_tokens(decoder, ids, samplers), detokenizers, request.tokens, request.seconds
-    )
+    if draft is None:
+        steps = generate_tokens(decoder, ids, samplers)
+    else:
+        if not isinstance(decoder, TransformerDecoder) or isinstance(decoder, ShiftingDecoder):
+            raise UserError(
+                "`draft` requires a transformer, without `shift`, `edit` or `inspect`: omit `draft`"
+            )
+        if request.samples > 1:
+            raise UserError("`draft` applies to a single sample: omit `samples`")
+        drafter = make_drafter(draft, tokenizer, network.config.n_vocab)
+        steps = generate_drafted_tokens(decoder, ids, samplers[0], drafter)
+    return generate_text(steps, _make_detokenizers(tokenizer, request), request.tokens, request.seconds)
+
+
+def _make_detokenizers(tokenizer: Tokenizer, request: GenerationRequest) -> list[Detokenizer]:
+    exact = request.sampling.constrained
+    return [Detokenizer(tokenizer, request.stop, request.ids, exact=exact) for _ in range(request.samples)]
 
 
 def run_batch(

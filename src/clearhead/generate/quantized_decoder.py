@@ -32,9 +32,11 @@ class QuantizedDecoder(TransformerDecoder):
         self.step, self.lock = quantized_step, KernelLock()
         self.blocks = [_block_arrays(block) for block in network.blocks if isinstance(block, Block)]
         positions = torch.arange(self.cache.size)[None]
-        rotation = network.rotations(positions)[0]
         none = np.zeros((0, 0), np.float32)
-        self.rotation = (none, none) if rotation is None else tuple(part[0].numpy() for part in rotation)
+        self.rotations = [
+            (none, none) if rotation is None else tuple(part[0].numpy() for part in rotation)
+            for rotation in network.rotations(positions)
+        ]
         self.caches = [tuple(data[:, 0].numpy()) for data in self.cache.data]
         assert isinstance(network.unembedding, QuantizedLinear)
         self.unembedding = network.unembedding.matrix
@@ -52,15 +54,15 @@ class QuantizedDecoder(TransformerDecoder):
         scale = 1 / math.sqrt(config.d_k)
         x = stream.numpy()
         with self.lock:
-            for (norms, projections, gains, output, feedforward), cache in zip(
-                self.blocks, self.caches, strict=True
+            for (norms, projections, gains, output, feedforward), rotation, cache in zip(
+                self.blocks, self.rotations, self.caches, strict=True
             ):
                 self.step.decode_block(
                     x,
                     norms,
                     projections,
                     gains,
-                    self.rotation,
+                    rotation,
                     cache,
                     position,
                     output,
@@ -78,12 +80,15 @@ class QuantizedDecoder(TransformerDecoder):
 def supports(network: Transformer) -> bool:
     """Whether a network is in int8 and has the blocks that `quantized_step` implements."""
     config = network.config
-    plain = not (config.parallel or config.post_norm or config.local_blocks) and config.causal
+    unusual = config.parallel or config.post_norm or not config.pre_norm or config.qk_norm_joint
+    plain = config.causal and not (unusual or config.local_blocks or config.capped)
     return plain and isinstance(network.unembedding, QuantizedLinear)
 
 
 def _block_arrays(block: Block) -> tuple[Any, ...]:
     attention, feedforward = block.attention, block.feedforward
+    assert isinstance(block.norm, Norm)
+    assert isinstance(block.norm2, Norm)
     parts: tuple[Any, ...] = attention.query, attention.key, attention.value
     norms = attention.query_norm, attention.key_norm
     gate: Any = feedforward.gate

@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 from numba import prange
 
-from clearhead.runtime.quantized_kernel import compiled, multiply
+from clearhead.runtime.numba_cache import compiled
+from clearhead.runtime.quantized_kernel import multiply
 
 RELU, GELU, GELU_TANH, SWIGLU, GEGLU = range(5)
 ACTIVATIONS = {"relu": RELU, "gelu": GELU, "gelu_tanh": GELU_TANH, "swiglu": SWIGLU, "geglu": GEGLU}
 
 
-@compiled()
+@compiled(error_model="numpy")
 def decode_block(
     stream: Any,
     norms: Any,
@@ -65,7 +66,7 @@ def decode_block(
     stream += added
 
 
-@compiled()
+@compiled(error_model="numpy")
 def unembed(stream: Any, norm: Any, epsilon: float, unembedding: Any, logits: Any) -> None:
     """Compute the final norm and the logits of the next token: 1 V."""
     normed = np.empty_like(stream)
@@ -73,7 +74,7 @@ def unembed(stream: Any, norm: Any, epsilon: float, unembedding: Any, logits: An
     multiply(unembedding, normed, logits)
 
 
-@compiled()
+@compiled(error_model="numpy")
 def normalize(x: Any, norm: Any, epsilon: float, out: Any) -> None:
     """Compute `Norm`, as RMSNorm if there is no shift. Sums are in float64."""
     gain, shift = norm
@@ -93,7 +94,7 @@ def normalize(x: Any, norm: Any, epsilon: float, out: Any) -> None:
             out[0, c] += shift[c]
 
 
-@compiled()
+@compiled(error_model="numpy")
 def rotate(heads: Any, gain: Any, rotation: Any, position: int, epsilon: float) -> None:
     """Apply the QK-norm, if there is a gain, and RoPE, if there is a rotation, to each head's vector."""
     cosines, sines = rotation
@@ -114,7 +115,7 @@ def rotate(heads: Any, gain: Any, rotation: Any, position: int, epsilon: float) 
             heads[h, d + half] = second * cos + first * sin
 
 
-@compiled(parallel=True)
+@compiled(parallel=True, error_model="numpy")
 def attend(queries: Any, keys: Any, values: Any, length: int, scale: float, mixed: Any) -> None:
     """Attend with one query per head to the KV cache: H D, G S D → H D."""
     H, D = queries.shape
@@ -141,7 +142,7 @@ def attend(queries: Any, keys: Any, values: Any, length: int, scale: float, mixe
             mixed[h, d] /= total
 
 
-@compiled(parallel=True)
+@compiled(parallel=True, error_model="numpy")
 def activate(hidden: Any, gate: Any, activation: int) -> None:
     """Apply the activation in place; if gated, apply it to the gate and multiply by the result."""
     one = np.float32(1)

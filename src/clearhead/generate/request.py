@@ -12,6 +12,7 @@ from clearhead.errors import UserError
 from clearhead.generate.detokenizer import Generated
 from clearhead.generate.sampler import SampledToken
 from clearhead.generate.sampling import OPTIONS, Sampling, check_options
+from clearhead.generate.scoring import ScoredText
 
 if TYPE_CHECKING:
     from clearhead.generate.constraint import Grammar
@@ -22,7 +23,12 @@ FinishReason = Literal["stop", "length", "cancelled", "time", "error"]
 
 @dataclass(frozen=True)
 class GenerationRequest:
-    """A prompt and how to continue it, `samples` times."""
+    """A prompt and how to continue it, `samples` times.
+
+    With `score_prompt`, each sample's first event has the log-probabilities of the prompt's tokens; such a request may
+    ask for no tokens at all. Prompts are scored in batches, which may change the last digits of their numbers and
+    those of a single token that follows.
+    """
 
     ids: tuple[int, ...]
     tokens: int = OPTIONS["tokens"].default
@@ -31,22 +37,32 @@ class GenerationRequest:
     stop: tuple[str, ...] = ()
     samples: int = OPTIONS["samples"].default
     seconds: float | None = OPTIONS["seconds"].default  # counted from the submission of the request
+    score_prompt: bool = False
+    tool_grammar: str | None = None  # of the reply, in place of a regex or a schema (`tool_grammar.py`)
 
     def __post_init__(self) -> None:
         if not self.ids:
             raise UserError("the prompt is empty: expected at least one id")
-        check_options(tokens=self.tokens, seed=self.seed, samples=self.samples, seconds=self.seconds)
+        tokens = self.tokens or 1 if self.score_prompt else self.tokens
+        if self.tool_grammar is not None and self.sampling.constrained:
+            raise UserError("tools cannot be combined with a regex or a JSON schema: give only one")
+        check_options(tokens=tokens, seed=self.seed, samples=self.samples, seconds=self.seconds)
+
+    @property
+    def constrained(self) -> bool:
+        return self.sampling.constrained or self.tool_grammar is not None
 
 
 @dataclass(frozen=True)
 class Event:
-    """A token of one sample, the end of the sample, or both."""
+    """A token of one sample, its scored prompt, or its end; one event may be several of these."""
 
     sample: int
     token: SampledToken | None = None
     text: str = ""  # completed by the token, may be empty
     finish_reason: FinishReason | None = None  # in the last event of a sample
     error: Exception | None = None  # if the finish reason is "error"
+    prompt: ScoredText | None = None  # in the first event, if the request asks for it
 
     @property
     def id(self) -> int | None:

@@ -16,8 +16,10 @@ model, before any rule.
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,6 +33,8 @@ from clearhead.text.tokenizer import Tokenizer
 if TYPE_CHECKING:
     from clearhead.generate.constraint import Grammar
 
+DRAWN = 32  # random numbers drawn at once for sampling on a device
+
 
 @dataclass(frozen=True)
 class SampledToken:
@@ -40,6 +44,7 @@ class SampledToken:
     log_probability: float | None = None
     alternatives: tuple[tuple[int, float], ...] = ()  # the most probable ids, in order
     last: bool = False  # no token may follow
+    drafted: bool = False  # a drafter proposed it
 
 
 class Sampler:
@@ -63,6 +68,7 @@ class Sampler:
         self.sampling, self.end_ids = sampling, tokenizer.end_ids
         self.finished = False
         self._generator = torch.Generator().manual_seed(_mix_seed(seed, sample))
+        self._drawn: deque[float] = deque()  # random numbers for the next steps
         self._bias = _make_bias(sampling, tokenizer, n_vocab)
         counted = sampling.presence_penalty != 0 or sampling.frequency_penalty != 0
         self._counts = torch.zeros(n_vocab) if counted else None
@@ -75,6 +81,17 @@ class Sampler:
     def uniforms(self, count: int) -> Tensor:
         """Return the uniform random numbers for the next steps, one per step, for sampling on the device."""
         return torch.rand(count, generator=self._generator, dtype=torch.double)
+
+    def peek(self, count: int) -> list[float]:
+        """Return the uniform random numbers of the next steps, for sampling on the device step by step."""
+        if len(self._drawn) < count:
+            self._drawn.extend(self.uniforms(DRAWN).tolist())
+        return list(islice(self._drawn, count))
+
+    def draw(self) -> float:
+        """Return the uniform random number of the next step."""
+        self.peek(1)
+        return self._drawn.popleft()
 
     def accept(self, i: int) -> SampledToken:
         """Record a token that was sampled on the device. Once finished, always return the end token."""
@@ -124,7 +141,8 @@ class Sampler:
         # Invert the cumulative distribution at one uniform random number. torch.multinomial draws a number for
         # every token in the vocabulary, which takes longer than everything else.
         sums = filter_logits(logits, self.sampling).softmax(-1).double().cumsum(-1)
-        number = torch.rand(1, generator=self._generator, dtype=torch.double) * sums[-1]
+        uniform = sums.new_tensor([self.draw()]) if self._drawn else self.uniforms(1)
+        number = uniform * sums[-1]
         # Rounding must not select a token past the last one with a probability above 0.
         last = torch.searchsorted(sums, sums[-1:])
         chosen = int(torch.searchsorted(sums, number, right=True).clamp(max=last))
@@ -152,12 +170,14 @@ def make_samplers(
     return [Sampler(sampling, tokenizer, n_vocab, prompt, seed, i, grammar) for i in range(samples)]
 
 
-def make_grammar(sampling: Sampling, tokenizer: Tokenizer, n_vocab: int) -> Grammar | None:
-    if not sampling.constrained:
+def make_grammar(
+    sampling: Sampling, tokenizer: Tokenizer, n_vocab: int, tool_grammar: str | None = None
+) -> Grammar | None:
+    if not sampling.constrained and tool_grammar is None:
         return None
     from clearhead.generate.constraint import Grammar  # few requests need llguidance
 
-    return Grammar(tokenizer, n_vocab, sampling.regex, sampling.json_schema)
+    return Grammar(tokenizer, n_vocab, sampling.regex, sampling.json_schema, tool_grammar)
 
 
 def filter_logits(logits: Tensor, sampling: Sampling) -> Tensor:

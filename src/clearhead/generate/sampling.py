@@ -121,6 +121,12 @@ OPTIONS = {
         Option("regex", None, "Generate text that matches this regular expression from start to end."),
         Option("json_schema", None, "Generate JSON that matches this schema."),
         Option("shift", False, "Drop the older half of a full context: fast, but an approximation."),
+        Option(
+            "draft",
+            None,
+            "Check proposed tokens several at a time: the same text, often faster. Proposals come from the 5-grams of "
+            "a text file or, with 'repeats', from repetitions of earlier tokens.",
+        ),
         Option("seed", 0, "The same seed gives the same text.", minimum=0, maximum=2**32 - 1, integer=True),
         Option("stop", None, "End the text before this string."),
         Option(

@@ -12,15 +12,21 @@ from clearhead.classics.ngram import NGram
 from clearhead.classics.recurrent import Recurrent
 from clearhead.generate.batch_decoder import BatchDecoder, ChunkedPrefill, TransformerBatchDecoder
 from clearhead.generate.classic_decoders import NGramBatchDecoder, RecurrentBatchDecoder
+from clearhead.generate.cuda_batch_decoder import make_cuda_batch_decoder
 from clearhead.generate.detokenizer import Detokenizer
 from clearhead.generate.ensemble_decoders import EnsembleBatchDecoder
 from clearhead.generate.request import Event, FinishReason, GenerationRequest, Handle
 from clearhead.generate.sampler import SampledToken, Sampler, make_grammar
 from clearhead.generate.sampling import SLOTS
+from clearhead.generate.scoring import ScoredText, check_scorable
+from clearhead.generate.scoring_queue import ScoringQueue
+from clearhead.model.transformer import Transformer
 from clearhead.networks import Ensemble, Network
 from clearhead.text.inputs import check_ids
 from clearhead.text.tokenizer import Tokenizer
 
+# Tokens of prompts to score between two decoding steps, relative to a prefill chunk, while no text is generated.
+IDLE_CHUNKS = 8
 Sample = Callable[[Tensor], SampledToken]  # from one row of logits, V, to the next token
 
 
@@ -36,19 +42,31 @@ class WaitingRequest:
 class Sequence:
     """One sample in a slot, with its tokens so far; the decoder has not processed the last one yet."""
 
-    def __init__(self, handle: Handle, number: int, slot: int, sample: Sample, tokenizer: Tokenizer) -> None:
+    def __init__(
+        self,
+        handle: Handle,
+        number: int,
+        slot: int,
+        sample: Sample,
+        tokenizer: Tokenizer,
+        sampler: Sampler | None = None,
+    ) -> None:
+        """A decoder may sample in place of the `sampler`, if it is the one that samples."""
+        self.sampler = sampler
         self.handle, self.number, self.slot, self.sample = handle, number, slot, sample
         request = handle.request
         self.ids = list(request.ids)
-        self.detokenizer = Detokenizer(
-            tokenizer, request.stop, request.ids, exact=request.sampling.constrained
-        )
+        self.detokenizer = Detokenizer(tokenizer, request.stop, request.ids, exact=request.constrained)
         self.prefill: ChunkedPrefill | None = None  # of its last tokens, once the context is full
 
-    def append(self, logits: Tensor) -> Event:
-        """Sample the next token."""
+    def append(self, logits: Tensor | int) -> Event:
+        """Sample the next token, unless the decoder has."""
         request = self.handle.request
-        token = self.sample(logits)
+        if isinstance(logits, int):
+            assert self.sampler is not None, "the decoder sampled a token without the request's sampler"
+            token = self.sampler.accept(logits)
+        else:
+            token = self.sample(logits)
         self.ids.append(token.id)
         limit = "length" if len(self.ids) - len(request.ids) >= request.tokens else None
         text = self.detokenizer.push(token, limit)
@@ -68,6 +86,7 @@ class Scheduler:
         """`wrap_sampler` can replace the function that chooses the tokens of one sample of a request."""
         self.decoder = make_batch_decoder(network, slots)
         self.config, self.tokenizer, self.wrap_sampler = network.config, tokenizer, wrap_sampler
+        self.scoring = ScoringQueue(network)
         self.waiting: deque[WaitingRequest] = deque()
         self.running: dict[int, Sequence] = {}  # by slot
         self.overflowing: deque[Sequence] = deque()  # running, with a full context; they take turns
@@ -76,37 +95,46 @@ class Scheduler:
         """Prepare the request's grammar; raise an error if the request cannot be served."""
         request = handle.request
         check_ids(request.ids, self.config.n_vocab)
-        handle.grammar = make_grammar(request.sampling, self.tokenizer, self.config.n_vocab)
+        if request.score_prompt:
+            check_scorable(self.config, len(request.ids), with_next=True)
+        handle.grammar = make_grammar(
+            request.sampling, self.tokenizer, self.config.n_vocab, request.tool_grammar
+        )
         self._make_sampler(handle, 0)
         handle.validated = True
 
-    def _make_sampler(self, handle: Handle, number: int) -> Sample:
+    def _make_sampler(self, handle: Handle, number: int) -> Sampler:
         request, n_vocab = handle.request, self.config.n_vocab
         return Sampler(
             request.sampling, self.tokenizer, n_vocab, request.ids, request.seed, number, handle.grammar
-        ).sample
+        )
 
     def add(self, handle: Handle) -> None:
         if not handle.validated:
             self.validate(handle)
-        self.waiting.append(WaitingRequest(handle))
+        if handle.request.score_prompt:
+            self.scoring.add(handle)
+        else:
+            self.waiting.append(WaitingRequest(handle))
 
     @property
     def has_work(self) -> bool:
-        return bool(self.waiting or self.running)
+        return bool(self.waiting or self.running or self.scoring.handles)
 
     @property
     def handles(self) -> list[Handle]:
         """The handles of all unfinished requests."""
         waiting = [request.handle for request in self.waiting]
-        return list(dict.fromkeys(waiting + [sequence.handle for sequence in self.running.values()]))
+        running = [sequence.handle for sequence in self.running.values()]
+        return list(dict.fromkeys([*self.scoring.handles, *waiting, *running]))
 
     def step(self) -> None:
-        """Prefill a chunk of what is waiting, and extend the running sequences by a token.
+        """Score and prefill a chunk of what is waiting, and extend the running sequences by a token.
 
         An exception finishes the request that raised it, and no other.
         """
         self._finish_stopped()
+        self._score_prompts()
         self._prefill_waiting()
         self._prefill_overflowing()
         self._decode()
@@ -116,6 +144,7 @@ class Scheduler:
         handle.fail(error)
 
     def _remove(self, handle: Handle) -> None:
+        self.scoring.remove(handle)
         self.waiting = deque(request for request in self.waiting if request.handle is not handle)
         self.overflowing = deque(sequence for sequence in self.overflowing if sequence.handle is not handle)
         self.running = {
@@ -129,17 +158,47 @@ class Scheduler:
             if reason is None:
                 continue
             running = [sequence for sequence in self.running.values() if sequence.handle is handle]
-            waiting = [request for request in self.waiting if request.handle is handle]
+            started = [request.n_started for request in self.waiting if request.handle is handle]
+            if any(each is handle for each in self.scoring.handles):
+                started.append(0)
             self._remove(handle)
             try:
                 for sequence in running:
                     text = sequence.detokenizer.close(reason)
                     handle.emit(Event(sequence.number, text=text, finish_reason=reason))
-                for request in waiting:
-                    for number in range(request.n_started, handle.request.samples):
+                for n_started in started:
+                    for number in range(n_started, handle.request.samples):
                         handle.emit(Event(number, finish_reason=reason))
             except Exception as error:
                 handle.fail(error)
+
+    def _score_prompts(self) -> None:
+        """Score a chunk of prompts: a small one while texts are generated, whose next tokens wait for it."""
+        busy = self.waiting or self.running
+        try:
+            scored = self.scoring.run_chunk(self.decoder.chunk_size * (1 if busy else IDLE_CHUNKS))
+        except Exception as error:
+            for handle in list(self.scoring.running):
+                self.fail(handle, error)
+            return
+        for handle, text, logits in scored:
+            if not handle.done:
+                self._continue_scored(handle, text, logits)
+
+    def _continue_scored(self, handle: Handle, text: ScoredText, logits: Tensor) -> None:
+        """Report a scored prompt, and generate what follows it. A single token needs no slot."""
+        request = handle.request
+        reason: FinishReason | None = None if request.tokens else "length"
+        try:
+            for number in range(request.samples):
+                handle.emit(Event(number, prompt=text, finish_reason=reason))
+                if request.tokens == 1:
+                    sample = self.wrap_sampler(request, number, self._make_sampler(handle, number).sample)
+                    handle.emit(Sequence(handle, number, 0, sample, self.tokenizer).append(logits))
+        except Exception as error:
+            self.fail(handle, error)
+        if request.tokens > 1 and not handle.done:
+            self.waiting.append(WaitingRequest(handle))
 
     def _prefill_waiting(self) -> None:
         """Prefill a chunk of the first waiting prompt, or several short prompts, while slots are free."""
@@ -161,8 +220,10 @@ class Scheduler:
         free = [slot for slot in range(self.decoder.n_slot) if slot not in self.running]
         numbers = range(waiting.n_started, min(handle.request.samples, waiting.n_started + len(free)))
         for number, slot in zip(numbers, free, strict=False):
-            sample = self.wrap_sampler(handle.request, number, self._make_sampler(handle, number))
-            sequence = Sequence(handle, number, slot, sample, self.tokenizer)
+            sampler = self._make_sampler(handle, number)
+            sample = self.wrap_sampler(handle.request, number, sampler.sample)
+            own = sampler if sample == sampler.sample else None
+            sequence = Sequence(handle, number, slot, sample, self.tokenizer, own)
             self.decoder.insert(slot, prefill)
             self.running[slot] = sequence
             waiting.n_started += 1
@@ -202,10 +263,11 @@ class Scheduler:
         if not ready:
             return
         try:
-            rows = self.decoder.decode_one(
+            rows = self.decoder.decode(
                 [sequence.slot for sequence in ready],
                 [sequence.ids[-1] for sequence in ready],
                 [len(sequence.ids) - 1 for sequence in ready],
+                [sequence.sampler for sequence in ready],
             )
         except Exception as error:
             for sequence in ready:
@@ -215,7 +277,7 @@ class Scheduler:
             if self._is_running(sequence):  # its request may have failed in another sample
                 self._append(sequence, logits)
 
-    def _append(self, sequence: Sequence, logits: Tensor) -> None:
+    def _append(self, sequence: Sequence, logits: Tensor | int) -> None:
         try:
             event = sequence.append(logits)
             if event.finish_reason is not None:
@@ -231,10 +293,19 @@ class Scheduler:
 
 
 def make_batch_decoder(network: Network, slots: int) -> BatchDecoder:
+    if isinstance(network, Transformer):
+        cuda_batch_decoder = make_cuda_batch_decoder(network, slots)
+        if cuda_batch_decoder is not None:
+            return cuda_batch_decoder
+    return _make_plain_decoder(network, slots)
+
+
+def _make_plain_decoder(network: Network, slots: int) -> BatchDecoder:
     if isinstance(network, NGram):
         return NGramBatchDecoder(network, slots)
     if isinstance(network, Recurrent):
         return RecurrentBatchDecoder(network, slots)
     if isinstance(network, Ensemble):
-        return EnsembleBatchDecoder(network, [make_batch_decoder(each, slots) for each in network.members])
+        members = [_make_plain_decoder(each, slots) for each in network.members]
+        return EnsembleBatchDecoder(network, members)
     return TransformerBatchDecoder(network, slots)

@@ -13,7 +13,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from clearhead.model.attention_steps import attend_fused
+from clearhead.model.attention_steps import attend_capped, attend_fused
 from clearhead.model.mask import AttentionMask
 from clearhead.runtime.batched_kv_cache import LENGTH_STEP, padded_length
 
@@ -35,7 +35,9 @@ class BatchedMask(AttentionMask):
 
     spans: tuple[KVSpan, ...] = ()
 
-    def attend(self, query: Tensor, key: Tensor, value: Tensor, d_k: int) -> Tensor:
+    def attend(
+        self, query: Tensor, key: Tensor, value: Tensor, d_k: int, score_cap: float | None = None
+    ) -> Tensor:
         """Attend with B H 1 D queries to the N H S D keys and values of the slots.
 
         Heads that share a key-value head become several queries of one head. A row in no span is padding and
@@ -47,7 +49,11 @@ class BatchedMask(AttentionMask):
         mixed = query.new_zeros(query.shape)
         for span in self.spans:
             past = (span.slots, slice(None), slice(span.length))
-            result = attend_fused(query[span.rows], key[past], value[past], span.bias, d_k=d_k)
+            some = query[span.rows], key[past], value[past]
+            if score_cap is None:
+                result = attend_fused(*some, span.bias, d_k=d_k)
+            else:
+                result = attend_capped(*some, span.bias == 0, d_k, score_cap)
             if span.selected is not None:
                 result = result.where(span.selected, mixed[span.rows])
             mixed[span.rows] = result

@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Literal
 
 import torch
 from torch import nn
@@ -16,7 +17,7 @@ WARM_UPS = 2  # before capture, so that libraries have done their one-time initi
 
 
 class CudaGraph:
-    """Captures and replays graphs on a stream of its own, with one memory pool for all of them."""
+    """Captures and replays graphs on a separate stream, with one memory pool for all of them."""
 
     def __init__(self, device: torch.device) -> None:
         self.device, self.stream = device, torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
@@ -32,18 +33,25 @@ class CudaGraph:
         current.wait_stream(self.stream)
 
     def capture(
-        self, work: Callable[[], None], warm_up: Callable[[], None] | None = None
+        self,
+        work: Callable[[], None],
+        warm_up: Callable[[], None] | None = None,
+        error_mode: Literal["global", "thread_local"] = "global",
     ) -> Callable[[], None]:
         """Capture `work` and return a function that replays it on the current contents of its inputs.
 
-        Capturing executes nothing. Tensors that the work allocates and keeps must not be freed.
+        Capturing executes nothing. Tensors that the work allocates and keeps must not be freed. With the error
+        mode `thread_local`, other threads may use CUDA in the meantime.
         """
         if warm_up is not None:
             with self.running():
                 for _ in range(WARM_UPS):
                     warm_up()
         graph = torch.cuda.CUDAGraph()
-        with _no_garbage_collection(), torch.cuda.graph(graph, pool=self.pool, stream=self.stream):
+        with (
+            _no_garbage_collection(),
+            torch.cuda.graph(graph, pool=self.pool, stream=self.stream, capture_error_mode=error_mode),
+        ):
             work()
         return graph.replay
 

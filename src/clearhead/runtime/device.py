@@ -6,11 +6,11 @@ import importlib.util
 import math
 import os
 import platform
-import shutil
 
 import torch
 
 from clearhead.errors import UserError
+from clearhead.processes import find_program
 
 # cuBLAS workspace settings for which its reductions are deterministic.
 _WORKSPACE, _EXACT_WORKSPACES = "CUBLAS_WORKSPACE_CONFIG", (":4096:8", ":16:8")
@@ -54,7 +54,7 @@ def can_compile(device: torch.device) -> bool:
     """Whether torch.compile works for the device: CUDA with Triton and a C compiler for its launchers."""
     if device.type != "cuda":
         return False
-    return importlib.util.find_spec("triton") is not None and any(map(shutil.which, ("cc", "gcc", "clang")))
+    return importlib.util.find_spec("triton") is not None and any(map(find_program, ("cc", "gcc", "clang")))
 
 
 def has_fast_bfloat16(device: torch.device) -> bool:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -20,6 +21,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from clearhead.errors import OwnError, UserError
+from clearhead.runtime.heartbeat import Heartbeat, Meeting, connect, describe_lost, end_process
 
 _LOST = re.compile(r"gloo|NCCL|Socket|Connection (closed|reset)|store", re.IGNORECASE)
 TIMEOUT = timedelta(hours=6)  # rank 0 may take a long time to prepare a text
@@ -50,6 +52,23 @@ class ProcessGroup:
             dist.init_process_group(backend, timeout=TIMEOUT)
         return cls(dist.get_rank(), world_size)
 
+    def _start_heartbeat(self) -> Heartbeat | None:
+        """Start to exchange heartbeats with the other processes; None if they cannot be connected."""
+        host = os.environ.get("MASTER_ADDR", "localhost")
+        peers: dict[int, socket.socket] = {}
+        meeting = None
+        with suppress(OSError):
+            meeting = Meeting(host) if self.is_main else None
+        place = self.broadcast(None if meeting is None else (meeting.port, meeting.secret))
+        with suppress(OSError):
+            if meeting is not None:
+                peers = meeting.accept(self.world_size)
+            elif place is not None:
+                peers = {0: connect(host, *place, self.rank)}
+        if self.any(not peers):
+            return None
+        return Heartbeat(self.rank, peers, end_process)
+
     @property
     def is_main(self) -> bool:
         """Whether this is rank 0, which prepares the text, writes files and prints."""
@@ -62,15 +81,24 @@ class ProcessGroup:
 
     @contextmanager
     def report_lost(self) -> Iterator[None]:
-        """Turn the communication errors that follow another rank's death into one clear message."""
+        """End this process, with a message that names the rank, if another one is killed or hangs."""
+        if self.world_size == 1:
+            yield
+            return
+        heartbeat = self._start_heartbeat()
         try:
             yield
         except RuntimeError as error:
-            if self.world_size == 1 or not _LOST.search(str(error)):
+            if not _LOST.search(str(error)):
                 raise
-            raise OwnError(
-                "another process of the group ended, so this one stops too: resume the run"
-            ) from None
+            raise OwnError(describe_lost(heartbeat.find_lost() if heartbeat else None)) from None
+        except UserError as error:
+            if heartbeat and not isinstance(error, OwnError):  # all processes raise it
+                heartbeat.leave()
+            raise
+        else:
+            if heartbeat:
+                heartbeat.leave()
 
     def shutdown(self) -> None:
         """Leave the group after a barrier: leaving early would abort the other ranks."""
@@ -163,6 +191,11 @@ def gradient_sync(module: nn.Module, on: bool) -> AbstractContextManager[object]
 
 
 # Sharded tensors are DTensors, recognized by their methods: importing DTensor takes most of a second.
+
+
+def is_sharded(network: nn.Module) -> bool:
+    """Whether each rank holds only a shard of each weight, which is complete only while the network runs."""
+    return any(hasattr(weight, "to_local") for weight in network.parameters())
 
 
 def local_shard(tensor: Tensor) -> Tensor:

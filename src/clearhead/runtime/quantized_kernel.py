@@ -3,39 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
-from numba import get_num_threads, njit, prange, set_num_threads
+from numba import config, prange, set_num_threads
 
 from clearhead.runtime.int8 import GROUP, MOST  # constants at compile time, so that loops have a fixed length
+from clearhead.runtime.numba_cache import compiled
 
 TILE = 64  # vectors processed together, so that they stay in the cache
-
-# Allow sums in any order, so that the compiler can vectorize them.
-FAST = {"reassoc", "contract", "arcp", "nsz"}
-CORES = get_num_threads()
+CORES: int = config.NUMBA_NUM_THREADS  # type: ignore[attr-defined] # which numba sets when it is imported
 _lock = threading.Lock()  # not all of numba's threading layers support concurrent callers
-
-
-def compiled(parallel: bool = False) -> Callable[[Callable[..., Any]], Any]:
-    """Compile on the first call, and cache the result on disk if there is a writable place for it."""
-
-    def compile_later(function: Callable[..., Any]) -> Any:
-        options: dict[str, Any] = {
-            "nogil": True,
-            "fastmath": FAST,
-            "error_model": "numpy",
-            "parallel": parallel,
-        }
-        try:
-            return njit(cache=True, **options)(function)
-        except RuntimeError:
-            return njit(**options)(function)
-
-    return compile_later
 
 
 class KernelLock:
@@ -43,13 +22,15 @@ class KernelLock:
 
     def __enter__(self) -> None:
         _lock.acquire()
-        set_num_threads(min(torch.get_num_threads(), CORES))
+        self.threads = torch.get_num_threads()
+        set_num_threads(min(self.threads, CORES))
 
     def __exit__(self, *_: object) -> None:
+        torch.set_num_threads(self.threads)  # with OpenMP, numba's first parallel call sets it to all cores
         _lock.release()
 
 
-@compiled(parallel=True)
+@compiled(parallel=True, error_model="numpy")
 def multiply(matrix: Any, vectors: Any, out: Any) -> None:
     """out = vectors · (codes · scales)ᵀ + bias: B K → B N. The vectors are quantized to int8 too.
 

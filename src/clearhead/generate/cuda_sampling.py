@@ -1,0 +1,273 @@
+"""Sampling on the device, with the rules of `sampler.py` that follow the temperature: top_k, top_p, min_p.
+
+A single program cannot read a vocabulary quickly, so each of many programs scans one chunk for its highest logit, its
+share of the probability, and its `KEPT` highest logits. Those of all chunks nearly always suffice to find the lowest
+logit that may be sampled; if they do not, one program searches the whole row. A token is then picked by inverting the
+cumulative distribution with the row's random number: first the chunk, then the token in it.
+
+Ties with the lowest logit that `top_k` or `top_p` keeps are all kept.
+
+Shapes: B sequences, V tokens in the vocabulary, N chunks of it.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from clearhead.generate.cuda_kernels import (
+    ID,
+    MIN_P,
+    POSITION,
+    STEP,
+    TEMPERATURE,
+    TOP_K,
+    TOP_P,
+    WIDTH,
+    wait,
+)
+
+CHUNK, KEPT = 1024, 64
+
+
+@triton.jit
+def scan_logits(
+    logits,
+    rows,
+    highest,
+    masses,
+    candidates,
+    V,
+    N: tl.constexpr,
+    FILTER: tl.constexpr,
+    EARLY: tl.constexpr,
+    BLOCK: tl.constexpr,
+    BEST: tl.constexpr,
+):
+    """The highest logit of a chunk, its sum of exponentials, and, with `FILTER`, its `BEST` highest logits.
+
+    An infinite or undefined logit makes the highest infinite.
+    """
+    chunk, b = tl.program_id(0), tl.program_id(1)
+    v = chunk * BLOCK + tl.arange(0, BLOCK)
+    wait(EARLY)
+    x = tl.load(logits + b.to(tl.int64) * V + v, mask=v < V, other=float("-inf"))
+    broken = tl.max(((x != x) | (x == float("inf"))).to(tl.int32), 0) > 0
+    x = tl.where(x == x, x, float("-inf"))
+    top = tl.max(x, 0)
+    tl.store(highest + b * N + chunk, tl.where(broken, float("inf"), top))
+    temperature = tl.maximum(tl.load(rows + b * WIDTH + TEMPERATURE).to(tl.float32), 1e-30)
+    p = tl.where(x > float("-inf"), tl.exp((x - top) / temperature), 0.0)
+    tl.store(masses + b * N + chunk, tl.sum(p.to(tl.float64), 0))
+    if FILTER:
+        least = _search(x, x, BEST, float("-inf"), False)
+        above = x > least
+        tied = x == least
+        count = tl.sum(above.to(tl.int32), 0)
+        place = tl.where(above, tl.cumsum(above.to(tl.int32), 0), count + tl.cumsum(tied.to(tl.int32), 0)) - 1
+        kept = (above | tied) & (place < BEST)
+        tl.store(candidates + (b * N + chunk) * BEST + place, x, mask=kept)
+
+
+@triton.jit
+def find_least(
+    logits,
+    rows,
+    highest,
+    masses,
+    candidates,
+    least,
+    V,
+    N: tl.constexpr,
+    EARLY: tl.constexpr,
+    CHUNKS: tl.constexpr,
+    BEST: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """The lowest logit that may be sampled, relative to the highest and divided by the temperature."""
+    b = tl.program_id(0)
+    c = tl.arange(0, CHUNKS)
+    wait(EARLY)
+    row = rows + b * WIDTH
+    tops = tl.load(highest + b * N + c, mask=c < N, other=float("-inf"))
+    top = tl.max(tops, 0)
+    temperature = tl.load(row + TEMPERATURE).to(tl.float32)
+    bound = float("-inf")
+    if (temperature > 0.0) & (top < float("inf")) & (top > float("-inf")):
+        k, p, min_p = tl.load(row + TOP_K).to(tl.int32), tl.load(row + TOP_P), tl.load(row + MIN_P)
+        temperature = tl.maximum(temperature, 1e-30)
+        line = logits + b.to(tl.int64) * V
+        best = tl.arange(0, BEST)
+        at = candidates + (b * N + c[:, None]) * BEST + best[None, :]
+        tile = (tl.load(at, mask=(c < N)[:, None], other=float("-inf")) - top) / temperature
+        missing = tl.max(tl.min(tile, 1), 0)  # every logit above this one is a candidate
+        x = tl.reshape(tile, (CHUNKS * BEST,))
+        if (k > 0) & (k < V):
+            bound = _search(x, x, k, float("-inf"), False)
+            if (k > BEST) & (bound <= missing):
+                bound = _search_row(line, V, top, temperature, k, float("-inf"), False, BLOCK)
+        if (p > 0.0) & (p < 1.0):
+            total = tl.sum(tl.where(x >= bound, tl.exp(x), 0.0).to(tl.float64), 0)
+            if (k == 0) | (k >= V):
+                each = tl.load(masses + b * N + c, mask=c < N, other=0.0)
+                total = tl.sum(each * tl.exp((tops - top) / temperature).to(tl.float64), 0)
+            if (k > BEST) & (k < V) & (bound <= missing):
+                total = _sum_row(line, V, top, temperature, bound, BLOCK)
+            wanted = (p * total).to(tl.float32)
+            found = _search(x, tl.exp(x), wanted, bound, True)
+            if (found <= missing) & ((k == 0) | (k > BEST)):
+                found = _search_row(line, V, top, temperature, wanted, bound, True, BLOCK)
+            bound = tl.maximum(bound, found)
+        if min_p > 0.0:
+            bound = tl.maximum(bound, tl.log(min_p.to(tl.float32)))
+    tl.store(least + b, bound)
+
+
+@triton.jit
+def weigh_chunks(
+    logits,
+    rows,
+    highest,
+    least,
+    masses,
+    V,
+    N: tl.constexpr,
+    EARLY: tl.constexpr,
+    CHUNKS: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """The sum of exponentials of those logits of a chunk that may be sampled, relative to the highest of all."""
+    chunk, b = tl.program_id(0), tl.program_id(1)
+    c, v = tl.arange(0, CHUNKS), chunk * BLOCK + tl.arange(0, BLOCK)
+    wait(EARLY)
+    top = tl.max(tl.load(highest + b * N + c, mask=c < N, other=float("-inf")), 0)
+    temperature = tl.maximum(tl.load(rows + b * WIDTH + TEMPERATURE).to(tl.float32), 1e-30)
+    x = tl.load(logits + b.to(tl.int64) * V + v, mask=v < V, other=float("-inf"))
+    p = _probabilities(x, top, temperature, tl.load(least + b))
+    tl.store(masses + b * N + chunk, tl.sum(p.to(tl.float64), 0))
+
+
+@triton.jit
+def pick(
+    logits,
+    rows,
+    highest,
+    masses,
+    least,
+    uniforms,
+    sampled,
+    V,
+    stride,
+    N: tl.constexpr,
+    FILTER: tl.constexpr,
+    EARLY: tl.constexpr,
+    CHUNKS: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Pick the next token of each sequence and move the sequence on by one position."""
+    b = tl.program_id(0)
+    c = tl.arange(0, CHUNKS)
+    wait(EARLY)
+    row = rows + b * WIDTH
+    tops = tl.load(highest + b * N + c, mask=c < N, other=float("-inf"))
+    top = tl.max(tops, 0)
+    exact = tl.load(row + TEMPERATURE).to(tl.float32)
+    temperature = tl.maximum(exact, 1e-30)
+    step = tl.load(row + STEP).to(tl.int32)
+    bound = float("-inf")
+    mass = tl.load(masses + b * N + c, mask=c < N, other=0.0)
+    if FILTER:
+        bound = tl.load(least + b)
+    else:
+        mass *= tl.where(mass > 0.0, tl.exp((tops - top) / temperature), 0.0).to(tl.float64)
+    sums = tl.cumsum(mass, 0)
+    number = tl.load(uniforms + b * stride + step) * tl.sum(mass, 0)
+    chunk = tl.sum((sums <= number).to(tl.int32), 0)
+    chunk = tl.minimum(chunk, tl.max(tl.where(mass > 0.0, c, 0), 0))
+    chunk = tl.where(exact > 0.0, chunk, tl.min(tl.where(tops == top, c, N - 1), 0))
+    before = tl.sum(tl.where(c < chunk, mass, 0.0), 0)
+    offset = tl.arange(0, BLOCK)
+    v = chunk * BLOCK + offset
+    x = tl.load(logits + b.to(tl.int64) * V + v, mask=v < V, other=float("-inf"))
+    p = _probabilities(x, top, temperature, bound)
+    picked = tl.sum((before + tl.cumsum(p.to(tl.float64), 0) <= number).to(tl.int32), 0)
+    # Rounding must not select a token past the last possible one.
+    picked = tl.minimum(picked, tl.max(tl.where(p > 0.0, offset, 0), 0))
+    picked = tl.where(exact > 0.0, picked, tl.min(tl.where(x == top, offset, BLOCK - 1), 0))
+    picked = tl.minimum(chunk * BLOCK + picked, V - 1)
+    position = tl.load(row + POSITION)
+    broken = (top == float("inf")) | (top == float("-inf"))
+    tl.store(sampled + b * stride + step, tl.where(broken, -1, picked))
+    tl.store(row + ID, picked.to(tl.float64))
+    tl.store(row + POSITION, position + 1.0)
+    tl.store(row + STEP, (step + 1).to(tl.float64))
+
+
+@triton.jit
+def _probabilities(x, top, temperature, least):
+    scaled = (x - top) / temperature
+    return tl.where((scaled >= least) & (x > float("-inf")), tl.exp(scaled), 0.0)
+
+
+@triton.jit
+def _ordered(x):
+    """The bits of x as an integer that is ordered as x is."""
+    bits = x.to(tl.int32, bitcast=True)
+    return tl.where(bits < 0, ~bits, bits ^ -2147483648).to(tl.uint32, bitcast=True)
+
+
+@triton.jit
+def _number(ordered):
+    ordered = tl.maximum(ordered, tl.full((), 0x007FFFFF, tl.uint32))  # -inf; what is below is not a number
+    bits = ordered.to(tl.int32, bitcast=True)
+    return tl.where(bits < 0, bits ^ -2147483648, ~bits).to(tl.float32, bitcast=True)
+
+
+@triton.jit
+def _search(x, weights, wanted, floor, BY_WEIGHT: tl.constexpr):
+    """The largest threshold such that `wanted` elements of x, or elements of that weight, reach both it and `floor`.
+
+    Found from the highest bit down; once exactly as many are left as wanted, lower bits do not matter.
+    """
+    ordered = _ordered(x)
+    threshold, bit, done = tl.full((), 0, tl.uint32), tl.full((), 31, tl.int32), tl.full((), 0, tl.int32)
+    while (bit >= 0) & (done == 0):
+        tried = threshold | (tl.full((), 1, tl.uint32) << bit.to(tl.uint32))
+        reached = (ordered >= tried) & (x >= floor)
+        if BY_WEIGHT:
+            enough = tl.sum(tl.where(reached, weights, 0.0), 0) >= wanted
+        else:
+            count = tl.sum(reached.to(tl.int32), 0)
+            enough = count >= wanted
+            done = (count == wanted).to(tl.int32)
+        threshold = tl.where(enough, tried, threshold)
+        bit -= 1
+    return _number(threshold)
+
+
+@triton.jit
+def _search_row(line, V, top, temperature, wanted, floor, BY_WEIGHT: tl.constexpr, BLOCK: tl.constexpr):
+    """`_search` among all logits of a row, read again for each bit."""
+    threshold, bit = tl.full((), 0, tl.uint32), tl.full((), 31, tl.int32)
+    while bit >= 0:
+        tried = threshold | (tl.full((), 1, tl.uint32) << bit.to(tl.uint32))
+        sums = tl.zeros((BLOCK,), tl.float32)
+        for start in range(0, V, BLOCK):
+            v = start + tl.arange(0, BLOCK)
+            x = (tl.load(line + v, mask=v < V, other=float("-inf")) - top) / temperature
+            reached = (_ordered(x) >= tried) & (x >= floor) & (v < V)
+            sums += tl.where(reached, tl.exp(x) if BY_WEIGHT else 1.0, 0.0)
+        threshold = tl.where(tl.sum(sums, 0) >= wanted, tried, threshold)
+        bit -= 1
+    return _number(threshold)
+
+
+@triton.jit
+def _sum_row(line, V, top, temperature, floor, BLOCK: tl.constexpr):
+    """The sum of exponentials of the logits of a row that are at least `floor`."""
+    sums = tl.zeros((BLOCK,), tl.float64)
+    for start in range(0, V, BLOCK):
+        v = start + tl.arange(0, BLOCK)
+        x = (tl.load(line + v, mask=v < V, other=float("-inf")) - top) / temperature
+        sums += tl.where((x >= floor) & (v < V), tl.exp(x), 0.0).to(tl.float64)
+    return tl.sum(sums, 0)
