@@ -15,7 +15,7 @@ def test_missing_sizes_get_defaults():
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_json_round_trip(name):
-    config = preset(name, **SIZES, n_kv_head=2, dropout=0.1)
+    config = preset(name, **SIZES, n_kv_head=2, dropout=0.1, score_cap=50.0, logit_cap=30.0)
     assert Config.from_json(config.to_json()) == config
 
 
@@ -43,6 +43,8 @@ def test_parameter_count_is_exact(name, more):
         ({"dropout": 1.0}, ["dropout = 1.0"]),
         ({"dropout": float("nan")}, ["dropout = nan"]),
         ({"norm_epsilon": 0.0}, ["norm_epsilon"]),
+        ({"score_cap": 0}, ["score_cap = 0", "between 0 and"]),
+        ({"logit_cap": "30"}, ["logit_cap = '30'"]),
         ({"causal": "yes"}, ["causal = 'yes'"]),
         ({"n_heads": 4}, ["unknown setting 'n_heads'", "did you mean 'n_head'"]),
     ],

@@ -9,11 +9,12 @@ from clearhead.training.objective import cross_entropy
 
 
 @pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize("logit_cap", [None, 0.2])
 @pytest.mark.parametrize("tokens_at_once", [1, 7, 48])
-def test_chunked_loss_and_gradients_match_the_plain_ones(tied, tokens_at_once):
+def test_chunked_loss_and_gradients_match_the_plain_ones(tied, logit_cap, tokens_at_once):
     torch.manual_seed(0)
     sizes = {"n_vocab": 50, "n_context": 16, "n_block": 1, "n_head": 2, "d_model": 16}
-    network = Transformer(preset("gpt2", **sizes, tied=tied))
+    network = Transformer(preset("gpt2", **sizes, tied=tied, logit_cap=logit_cap))
     ids, targets = torch.randint(50, (2, 3, 16))
     targets[0, 3] = IGNORED
     targets[2] = IGNORED

@@ -86,3 +86,67 @@ def test_student_learns_what_its_teacher_predicts():
 def test_share_of_the_true_target_is_checked():
     with pytest.raises(Exception, match=r"true_share = 1\.5: expected 0 to 1"):
         Recipe(steps=1, batch_size=1, true_share=1.5)
+
+
+def record_inputs(network):
+    seen = []
+    network.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].clone()))
+    return seen
+
+
+def make_trainer(teacher, student, **settings):
+    batches = Batches(Tokens.of(np.random.default_rng(0).integers(0, 11, 400)), 8, 4, seed=0)
+    recipe = Recipe(**{"steps": 6, "batch_size": 4, "token_noise": 0.3, "true_share": 0.1, **settings})
+    return Trainer(student, batches, recipe, teachers=[teacher])
+
+
+@pytest.mark.parametrize("accumulation", [1, 2])
+def test_teachers_read_a_batch_that_repeats_only_once(accumulation):
+    """The student reads it with the same noise each time, but with dropout of its own."""
+    teacher, student = make_network(1), make_network(2)
+    asked, learned = record_inputs(teacher), record_inputs(student)
+    losses = [step.loss for step in make_trainer(teacher, student, repeat_after=2, accumulation=accumulation)]
+    asked, learned = (torch.cat(each).reshape(-1, 4, 8) for each in (asked, learned))
+    assert len(asked) == 2
+    assert torch.equal(learned, asked.repeat(3, 1, 1))
+    assert not torch.equal(asked[0], asked[1])
+    assert losses[2] < losses[0]
+
+
+def test_batches_that_repeat_teach_the_same_as_if_teachers_read_them_again():
+    """Up to the rounding of their predictions, which are kept in half precision in either case."""
+    weights = []
+    for repeat_after in (0, 6, 10):
+        student = make_network(2)
+        list(make_trainer(make_network(1), student, repeat_after=repeat_after))
+        weights.append(student.state_dict())
+    for other in weights[1:]:
+        assert all(torch.equal(each, other[name]) for name, each in weights[0].items())
+
+
+def test_student_resumes_to_the_same_weights_among_batches_that_repeat():
+    whole, first, second = (make_trainer(make_network(1), make_network(2), repeat_after=4) for _ in range(3))
+    list(whole)
+    for _ in zip(range(5), first, strict=False):
+        pass
+    second.restore(5, first.tensors())
+    list(second)
+    assert all(torch.equal(each, second.tensors()[name]) for name, each in whole.tensors().items())
+
+
+def test_time_of_the_teachers_is_known_apart():
+    trainer = make_trainer(make_network(1), make_network(2), repeat_after=4)
+    assert trainer.asking_left() == 0
+    trainer.take_step()
+    assert trainer.asking_left() == pytest.approx(3 * trainer.asking)
+    list(trainer)
+    assert trainer.asking > 0
+    assert trainer.asking_left() == 0
+    always = make_trainer(make_network(1), make_network(2))
+    list(always)
+    assert always.asking == 0
+
+
+def test_repetition_is_checked():
+    with pytest.raises(Exception, match="repeat_after = -1: expected 0 or more"):
+        Recipe(steps=1, batch_size=1, repeat_after=-1)

@@ -13,7 +13,7 @@ from clearhead.model.transformer import Transformer
 from clearhead.text.batches import Batch, Batches, Blanks
 from clearhead.text.evaluation_windows import windows_for_evaluation
 from clearhead.text.tokens import Tokens
-from clearhead.training.objective import cross_entropy, evaluate, predict
+from clearhead.training.objective import cross_entropy, evaluate, predict_in_parts
 from clearhead.training.position_loss import measure_positions
 from clearhead.training.recipe import Recipe
 from clearhead.training.trainer import Trainer
@@ -80,7 +80,7 @@ def test_packed_document_gives_the_gradients_of_the_document_alone(kind):
     row = [END, *texts()[0], END, *texts()[1], END, *texts()[3], END]
     documents = np.cumsum(np.array(row[:-1]) == END)[None]
     packed = Batch(np.array([row[:-1]]), np.array([row[1:]]), documents)
-    logits = predict(network, packed, CPU)
+    [(_, logits)] = predict_in_parts(network, packed, CPU)
     cross_entropy(logits, torch.from_numpy(packed.targets), "sum").backward()
     together = [parameter.grad.clone() for parameter in network.parameters() if parameter.grad is not None]
     network.zero_grad()

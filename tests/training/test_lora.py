@@ -82,6 +82,15 @@ def test_eval_output_follows_training():
     assert stream.grad.isfinite().all()
 
 
+def test_adapters_are_merged_in_full_precision_under_autocast():
+    network = taught(make()).eval()
+    expected = network.blocks[0].attention.query.weight.clone()
+    network.train().eval()
+    with torch.autocast("cpu", torch.bfloat16):
+        network(IDS)
+    assert torch.equal(network.blocks[0].attention.query.weight, expected)
+
+
 def test_changes_made_in_eval_mode_are_visible_too():
     network = taught(make()).eval()
     layer = network.blocks[0].attention.query

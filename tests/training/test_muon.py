@@ -51,6 +51,20 @@ def test_step_applies_learning_rate_and_weight_decay(normalize_rows):
     assert torch.allclose(tall[0, 0] / -moved[0], torch.tensor(2.0), atol=0.01)  # √(16/4) times as far
 
 
+def test_orthogonalizing_in_bfloat16_changes_an_update_little():
+    start = torch.randn(16, 24, generator=torch.Generator().manual_seed(0))
+
+    def change(**settings):
+        matrix = torch.nn.Parameter(torch.zeros(16, 24))
+        matrix.grad = start.clone()
+        Muon([matrix], lr=0.1, **settings).step()
+        return matrix.detach()
+
+    exact, rounded = change(), change(bfloat16=True)
+    assert rounded.dtype == torch.float32
+    assert 0 < (rounded - exact).norm() / exact.norm() < 0.02
+
+
 def test_parameter_without_a_gradient_is_unchanged():
     matrix = torch.nn.Parameter(torch.eye(4))
     Muon([matrix], lr=0.1).step()

@@ -95,7 +95,7 @@ def test_checkpoint_of_another_version_is_rejected_without_side_effects():
     before = {name: tensor.detach().clone() for name, tensor in it.tensors().items()}
     other = {name: tensor + 1 for name, tensor in before.items() if not name.endswith(".square")}
     with pytest.raises(
-        UserError, match=r"step 3 was written by another version of clearhead \(it has no optimizer"
+        UserError, match=r"step 3 was written by a different version of clearhead \(it has no optimizer"
     ):
         it.restore(3, other)
     assert it.step == 0

@@ -20,14 +20,15 @@ class Attention(nn.Module):
 
     def __init__(self, config: Config) -> None:
         super().__init__()
-        self.d_head, self.d_k = config.d_head, config.d_k
+        self.d_head, self.d_k, self.score_cap = config.d_head, config.d_k, config.score_cap
         d_query, d_shared = config.n_head * config.d_head, config.n_kv_head * config.d_head
         self.query = nn.Linear(config.d_model, d_query, bias=config.qkv_bias)
         self.key = nn.Linear(config.d_model, d_shared, bias=config.qkv_bias)
         self.value = nn.Linear(config.d_model, d_shared, bias=config.qkv_bias)
         self.output = nn.Linear(d_query, config.d_model, bias=config.output_bias)
-        self.query_norm = Norm(config.d_head, config) if config.qk_norm else None
-        self.key_norm = Norm(config.d_head, config) if config.qk_norm else None
+        widths = (d_query, d_shared) if config.qk_norm_joint else (config.d_head, config.d_head)
+        self.query_norm = Norm(widths[0], config) if config.qk_norm else None
+        self.key_norm = Norm(widths[1], config) if config.qk_norm else None
 
     def forward(
         self,
@@ -39,17 +40,21 @@ class Attention(nn.Module):
         query, key, value = self.project_heads(x, rotation)
         if cache is not None:
             key, value = cache.append(key, value)
-        mixed = mask.attend(query, key, value, self.d_k)
+        mixed = mask.attend(query, key, value, self.d_k, self.score_cap)
         return self.output(mixed.transpose(1, 2).flatten(2))
 
     def project_heads(self, x: Tensor, rotation: Rotation | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values: B H T D; queries and keys after QK-norm and RoPE."""
         B, T, _ = x.shape
-        projected = project_together(x, (self.query, self.key, self.value), merged=self.training)
-        query, key, value = (part.view(B, T, -1, self.d_head) for part in projected)
+        query, key, value = project_together(x, (self.query, self.key, self.value), merged=self.training)
         if self.query_norm is not None and self.key_norm is not None:
-            query, key = self.query_norm(query), self.key_norm(key)
-        query, key, value = query.transpose(1, 2), key.transpose(1, 2), value.transpose(1, 2)
+            query, key = normalize_groups(query, self.query_norm), normalize_groups(key, self.key_norm)
+        query, key, value = (part.view(B, T, -1, self.d_head).transpose(1, 2) for part in (query, key, value))
         if rotation is not None:
             query, key = rotate(query, rotation), rotate(key, rotation)
-        return query.to(value.dtype), key.to(value.dtype), value
+        return query, key, value
+
+
+def normalize_groups(x: Tensor, norm: Norm) -> Tensor:
+    """QK-norm: each group of as many features as the norm has, one head or all, on its own: B T H·D."""
+    return norm(x.reshape(*x.shape[:-1], -1, len(norm.gain))).flatten(-2)

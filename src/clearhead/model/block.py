@@ -1,4 +1,4 @@
-"""The pre-norm block: attention, then feed-forward, each added to the residual stream."""
+"""The block: attention, then feed-forward, each added to the residual stream."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ from clearhead.model.position import Rotation
 class Block(nn.Module):
     """The lecture's block: t1 = LN(x), t2 = MHA(t1), t3 = t2 + x, t4 = LN(t3), t5 = FFN(t4), h = t5 + t3.
 
-    A parallel block computes t4 = LN(x). With post-norm, t2 and t5 are normalized before they are added.
+    A parallel block computes t4 = LN(x). With post-norm, t2 and t5 are normalized before they are added; without
+    pre-norm, t1 = x and t4 = t3.
     """
 
     def __init__(self, config: Config) -> None:
         super().__init__()
-        self.norm = Norm(config.d_model, config)
+        self.norm = Norm(config.d_model, config) if config.pre_norm else nn.Identity()
         self.attention = Attention(config)
-        self.norm2 = Norm(config.d_model, config)
+        self.norm2 = Norm(config.d_model, config) if config.pre_norm else nn.Identity()
         self.feedforward = FeedForward(config)
         self.attention_norm = Norm(config.d_model, config) if config.post_norm else nn.Identity()
         self.feedforward_norm = Norm(config.d_model, config) if config.post_norm else nn.Identity()

@@ -10,10 +10,11 @@ from clearhead.errors import UserError, guess
 
 NormKind = Literal["layer", "rms"]
 PositionKind = Literal["learned", "sinusoidal", "rotary", "none"]
-RopeScalingKind = Literal["linear", "llama3"]
+RopeScalingKind = Literal["linear", "llama3", "yarn"]
 # Limits far above any existing model, so that a damaged or hostile file cannot request a huge one.
 MOST = 2**24
 MOST_BLOCKS = 1000
+BLOCK_LISTS = ("local_blocks", "unrotated_blocks")
 
 FeedForwardKind = Literal["relu", "gelu", "gelu_tanh", "swiglu", "geglu"]
 
@@ -24,7 +25,8 @@ class RopeScaling:
 
     `linear` divides every frequency by the factor. `llama3` divides only the low ones, which complete fewer
     than `low_freq_factor` turns within `original_context`; those with more than `high_freq_factor` turns are
-    unchanged, and those in between are interpolated.
+    unchanged, and those in between are interpolated. `yarn` (https://arxiv.org/abs/2309.00071) does the same, except
+    that it interpolates by the index of the frequency, and multiplies rotated vectors by `attention_factor`.
     """
 
     kind: RopeScalingKind
@@ -32,10 +34,11 @@ class RopeScaling:
     low_freq_factor: float = 1.0
     high_freq_factor: float = 4.0
     original_context: int = 8192
+    attention_factor: float = 1.0
 
     def __post_init__(self) -> None:
         check_kind("rope_scaling.kind", self.kind, get_args(RopeScalingKind))
-        for name in ("factor", "low_freq_factor", "high_freq_factor"):
+        for name in ("factor", "low_freq_factor", "high_freq_factor", "attention_factor"):
             check_number(f"rope_scaling.{name}", getattr(self, name), above=0.0, below=1e6)
         check_count("rope_scaling.original_context", self.original_context, at_least=1)
         if not self.low_freq_factor < self.high_freq_factor:
@@ -63,19 +66,24 @@ class Config:
     rotary_base: float = 10_000.0
     rotary_dim: int = 0  # rotated features of each head; default: all
     rope_scaling: RopeScaling | None = None
-    window: int = 0  # positions that a token attends to in a local block, its own included
+    window: int = 0  # positions that a token attends to in a local block, including its own
     local_blocks: tuple[int, ...] = ()  # blocks with sliding-window attention
     local_rotary_base: float = 0.0  # RoPE base of those blocks, unscaled; default: rotary_base
+    unrotated_blocks: tuple[int, ...] = ()  # blocks without positions, among those with rotary ones (NoPE)
     d_k: int = 0  # scores are divided by √d_k; default: d_head
+    score_cap: float | None = None  # soft-capping: divided scores s become cap · tanh(s / cap)
     feedforward: FeedForwardKind = "relu"
     causal: bool = True
     qk_norm: bool = False
+    qk_norm_joint: bool = False  # over the queries, or keys, of all heads together
     qkv_bias: bool = True
     output_bias: bool = True  # bias of W^O
     feedforward_bias: bool = True
     parallel: bool = False  # attention and feed-forward both read the block's input
-    post_norm: bool = False  # also normalize the output of attention and feed-forward before adding it
+    pre_norm: bool = True  # normalize the input of attention and feed-forward
+    post_norm: bool = False  # normalize the output of attention and feed-forward before adding it
     embedding_scale: float = 1.0  # multiplies the token vectors
+    logit_cap: float | None = None  # soft-capping of the logits
     tied: bool = True  # share one matrix between embedding and unembedding
     dropout: float = 0.0  # on the embedding and on each branch added to the residual stream
 
@@ -92,6 +100,9 @@ class Config:
         check_number("norm_epsilon", self.norm_epsilon, above=0.0, below=1.0)
         check_number("rotary_base", self.rotary_base, above=1.0, below=1e12)
         check_number("embedding_scale", self.embedding_scale, above=0.0, below=1e6)
+        for name in ("score_cap", "logit_cap"):
+            if getattr(self, name) is not None:
+                check_number(name, getattr(self, name), above=0.0, below=1e6)
         if self.local_rotary_base != 0:
             check_number("local_rotary_base", self.local_rotary_base, above=1.0, below=1e12)
         if self.dropout != 0:
@@ -117,6 +128,8 @@ class Config:
                 "the number of key-value heads must divide the number of heads"
             )
         self._fill("d_k", self.d_head)
+        if self.qk_norm_joint and not (self.qk_norm and self.norm == "rms"):
+            raise UserError("qk_norm_joint requires qk_norm and RMSNorm")
         if self.position == "rotary":
             self._fill("rotary_dim", self.d_head)
             if self.rotary_dim % 2 != 0 or self.rotary_dim > self.d_head:
@@ -124,17 +137,19 @@ class Config:
                     f"rotary positions rotate pairs of features: rotary_dim = {self.rotary_dim} "
                     f"must be even and at most d_head = {self.d_head}"
                 )
-        self._check_local()
-
-    def _check_local(self) -> None:
-        blocks = self.local_blocks
-        if not isinstance(blocks, tuple | list) or any(type(i) is not int for i in blocks):
-            raise UserError(f"local_blocks = {blocks!r}: expected a list of block numbers")
-        object.__setattr__(self, "local_blocks", tuple(sorted(set(blocks))))
-        if blocks and not (min(blocks) >= 0 and max(blocks) < self.n_block):
-            raise UserError(f"local_blocks = {blocks!r}: this model has blocks 0 to {self.n_block - 1}")
-        if blocks and (self.window == 0 or not self.causal):
+        for name in BLOCK_LISTS:
+            self._check_blocks(name, getattr(self, name))
+        if self.local_blocks and (self.window == 0 or not self.causal):
             raise UserError("local_blocks require a window and a causal model")
+        if self.unrotated_blocks and self.position != "rotary":
+            raise UserError("unrotated_blocks require rotary positions")
+
+    def _check_blocks(self, name: str, blocks: object) -> None:
+        if not isinstance(blocks, tuple | list) or any(type(i) is not int for i in blocks):
+            raise UserError(f"{name} = {blocks!r}: expected a list of block numbers")
+        object.__setattr__(self, name, tuple(sorted(set(blocks))))
+        if blocks and not (min(blocks) >= 0 and max(blocks) < self.n_block):
+            raise UserError(f"{name} = {blocks!r}: this model has blocks 0 to {self.n_block - 1}")
 
     def _fill(self, name: str, value: int) -> None:
         if getattr(self, name) == 0:
@@ -147,6 +162,11 @@ class Config:
     @property
     def gated(self) -> bool:
         return self.feedforward in ("swiglu", "geglu")
+
+    @property
+    def capped(self) -> bool:
+        """Whether scores or logits are soft-capped."""
+        return self.score_cap is not None or self.logit_cap is not None
 
     @property
     def n_parameter(self) -> int:
@@ -162,13 +182,13 @@ class Config:
         norm = d * (2 if self.norm == "layer" else 1)
         attention = d * (queries + 2 * shared) + queries * d
         attention += self.qkv_bias * (queries + 2 * shared) + self.output_bias * d
-        attention += self.qk_norm * 2 * self.d_head
+        attention += self.qk_norm * (queries + shared if self.qk_norm_joint else 2 * self.d_head)
         feedforward = d * self.d_hidden * (3 if self.gated else 2)
         feedforward += self.feedforward_bias * (self.d_hidden * (2 if self.gated else 1) + d)
-        return (4 if self.post_norm else 2) * norm + attention + feedforward
+        return 2 * (self.pre_norm + self.post_norm) * norm + attention + feedforward
 
     def to_json(self) -> dict[str, Any]:
-        return {**dataclasses.asdict(self), "local_blocks": list(self.local_blocks)}
+        return {**dataclasses.asdict(self), **{name: list(getattr(self, name)) for name in BLOCK_LISTS}}
 
     @classmethod
     def from_json(cls, settings: dict[str, Any]) -> Config:

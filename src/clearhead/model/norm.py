@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from clearhead.model.config import Config
+from clearhead.model.fast_backward import RMSNorm, is_faster
 
 
 class Norm(nn.Module):
@@ -21,6 +22,8 @@ class Norm(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         # Under autocast, x may be bfloat16; the mean of squares needs the parameter's precision.
         x = x.to(self.gain.dtype)
+        if self.shift is None and is_faster(x):
+            return RMSNorm.apply(x, self.gain, self.epsilon)  # type: ignore[no-untyped-call]
         if self.shift is None:
             return F.rms_norm(x, x.shape[-1:], self.gain, self.epsilon)
         return F.layer_norm(x, x.shape[-1:], self.gain, self.shift, self.epsilon)

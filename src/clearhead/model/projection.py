@@ -15,7 +15,7 @@ def project_together(x: Tensor, parts: Sequence[nn.Module], merged: bool) -> Seq
     One product is faster for many vectors; for a few, concatenating costs more than it saves.
     """
     linears = [part for part in parts if type(part) is nn.Linear]
-    if not merged or len(linears) < len(parts):  # LoRA adapters have a forward of their own
+    if not merged or len(linears) < len(parts):  # LoRA adapters define their own forward
         return [part(x) for part in parts]
     weight = torch.cat([part.weight for part in linears])
     bias = None if linears[0].bias is None else torch.cat([part.bias for part in linears])

@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from clearhead.errors import UserError
+from clearhead.model.attention_steps import cap
 from clearhead.model.block import Block
 from clearhead.model.config import Config
 from clearhead.model.kv_cache import BlockKVCache, KVCache
@@ -58,7 +59,15 @@ class Transformer(nn.Module):
         `documents` (B T) numbers the documents of each row: a token attends only to its own document, and
         positions start over in each.
         """
-        return self.unembedding(self.hidden_states(ids, padding_mask, cache, documents))
+        return self.unembed(self.hidden_states(ids, padding_mask, cache, documents))
+
+    def unembed(self, final: Tensor) -> Tensor:
+        """The logits, soft-capped if the config has a cap, from the output of the final norm: … C → … V."""
+        return self.cap_logits(self.unembedding(final))
+
+    def cap_logits(self, logits: Tensor) -> Tensor:
+        limit = self.config.logit_cap
+        return logits if limit is None else cap(logits, limit)
 
     def hidden_states(
         self,

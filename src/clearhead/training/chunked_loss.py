@@ -6,6 +6,7 @@ Shapes: N positions, C features, V tokens.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -38,7 +39,8 @@ def chunked_loss(
         half = torch.get_autocast_dtype(ids.device.type)
         final, table = final.to(half), table.to(half)
     rows = 2 ** max(0, (max_logits // len(table)).bit_length() - 1)
-    loss_and_gradient = torch.compile(_loss_and_gradient, dynamic=False) if compiled else _loss_and_gradient
+    plain = torch.compile(_loss_and_gradient, dynamic=False) if compiled else _loss_and_gradient
+    loss_and_gradient = partial(plain, cap=network.config.logit_cap)
     loss: Tensor = _ChunkedLoss.apply(final, table, targets.flatten(), weight, rows, loss_and_gradient)  # type: ignore[no-untyped-call]
     return loss
 
@@ -75,12 +77,16 @@ class _ChunkedLoss(torch.autograd.Function):
         return by_final * gradient, by_table * gradient, None, None, None, None
 
 
-def _loss_and_gradient(logits: Tensor, targets: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-    """The sum of -ln P(target) times `weight`, and its gradient: N V, N → scalar, N V."""
+def _loss_and_gradient(
+    logits: Tensor, targets: Tensor, weight: Tensor, cap: float | None = None
+) -> tuple[Tensor, Tensor]:
+    """The sum of -ln P(target) times `weight`, and its gradient by the logits before a cap: N V, N → scalar, N V."""
     counted = (targets != IGNORED)[:, None]
     index = targets.clamp(min=0)[:, None]
-    scores = logits.float()
+    shares = None if cap is None else torch.tanh(logits.float() / cap)
+    scores = logits.float() if cap is None or shares is None else cap * shares
     log_p = scores - scores.logsumexp(-1, keepdim=True)
     loss = -(log_p.gather(1, index) * counted).sum() * weight
     is_target = torch.arange(logits.shape[1], device=logits.device) == index
-    return loss, ((log_p.exp() - is_target.float()) * (counted * weight)).to(logits.dtype)
+    by_scores = (log_p.exp() - is_target.float()) * (counted * weight)
+    return loss, (by_scores if shares is None else by_scores * (1 - shares.square())).to(logits.dtype)

@@ -10,14 +10,17 @@ from pathlib import Path
 
 from clearhead.classics.ngram_config import NGramConfig
 from clearhead.errors import UserError
-from clearhead.networks import EnsembleConfig, Network
+from clearhead.networks import AnyConfig, EnsembleConfig, Network
 from clearhead.text.batches import Batch, Blanks
 from clearhead.text.conversations import are_conversations, tokenize_conversations
 from clearhead.text.corpus import Document, measure
 from clearhead.text.evaluation_windows import windows_for_evaluation
+from clearhead.text.start_token import StartToken, split_opening
 from clearhead.text.token_cache import tokenize
 from clearhead.text.tokenizer import Tokenizer
 from clearhead.training.objective import count_targets, evaluate
+
+MOST_POSITIONS = 2**14  # of a batch, to limit memory
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,8 @@ class Evaluation:
     bytes: int
     bidirectional: bool = False
     replies: bool = False  # in conversations, only the tokens of the assistant's replies count
+    context: int = 0  # the length of a window
+    stride: int = 0  # from one window to the next
 
     @property
     def perplexity(self) -> float:
@@ -48,41 +53,66 @@ def evaluate_texts(
     texts: Sequence[Document],
     batch_size: int,
     report: Callable[[int, int], object],
+    context: int | None = None,
+    stride: int | None = None,
 ) -> Evaluation:
-    """Evaluate all texts in disjoint windows; `report(done, total)` receives token counts.
+    """Evaluate all texts in windows of `context` tokens, each `stride` tokens after the last; `report(done, total)`
+    receives token counts.
 
-    Documents and conversations do not see each other: each has the loss that it would have alone.
+    Documents and conversations do not see each other: each has the loss that it would have alone. If the model
+    expects a start token, every window begins with it.
     """
     config, mask = network.config, tokenizer.mask_id
     if not config.causal and mask is None:
         raise UserError("this model is bidirectional, but its tokenizer has no mask token")
     blanks = None if config.causal or mask is None else Blanks(mask)
+    context, stride = _check_windows(config, context, stride)
     chats = config.causal and isinstance(tokenizer.config.get("chat_template"), str)
     replies = chats and are_conversations(texts)
     with tempfile.TemporaryDirectory(prefix="clearhead-") as cache:
         if replies:
             targets, n_bytes = tokenize_conversations(texts, tokenizer), measure(texts)[1]
-            counted = count_targets(targets.targets[:])
+            counted, before = count_targets(targets.targets[:]), 0  # nothing is predicted from it
         else:
             tokens = tokenize(texts, tokenizer, Path(cache))
             assert tokens.n_bytes is not None
-            targets, n_bytes = tokens.part(1), tokens.n_bytes  # the first end token is not a target
-            counted = len(targets)
-        start_id = tokenizer.start_ids[-1] if tokenizer.start_ids and not replies else None
-        before = tokenizer.end_id if start_id is None else start_id
+            targets, before = split_opening(tokens, tokenizer)
+            n_bytes, counted = tokens.n_bytes, len(targets)
+            if tokenizer.end_id is None and counted < len(tokens):
+                n_bytes -= len(tokenizer.spell(before))
+        start = StartToken.of(tokenizer, targets)
         members = config.members if isinstance(config, EnsembleConfig) else (config,)
-        rows = min([batch_size, *(each.n_row for each in members if isinstance(each, NGramConfig))])
-        windows = windows_for_evaluation(targets, config.n_context, rows, before, blanks, start_id)
-        loss = evaluate(network, _reporting(windows, len(targets), report))
-        return Evaluation(loss, counted, n_bytes, bidirectional=blanks is not None, replies=replies)
+        most = [each.n_row for each in members if isinstance(each, NGramConfig)]
+        rows = min([batch_size, max(1, MOST_POSITIONS // context), *most])
+        windows = windows_for_evaluation(targets, context, rows, before, blanks, start, stride)
+        loss = evaluate(network, _reporting(windows, len(targets), stride / context, report))
+        return Evaluation(loss, counted, n_bytes, blanks is not None, replies, context, stride)
 
 
-def _reporting(windows: Iterator[Batch], total: int, report: Callable[[int, int], object]) -> Iterator[Batch]:
-    """The same windows; reports progress after each."""
-    done = 0
+def _check_windows(config: AnyConfig, context: int | None, stride: int | None) -> tuple[int, int]:
+    """The length of the windows and the distance between them; by default, the model's context for both."""
+    context = config.n_context if context is None else context
+    least = min(2, config.n_context)
+    if type(context) is not int or not least <= context <= config.n_context:
+        raise UserError(
+            f"context = {context!r}: expected {least} to {config.n_context}, the context of this model"
+        )
+    stride = context if stride is None else stride
+    if type(stride) is not int or not 1 <= stride <= context:
+        raise UserError(f"stride = {stride!r}: expected 1 to {context}, the length of the windows")
+    if stride < context and not config.causal:
+        raise UserError("`stride` applies to models that predict the next token; this one is bidirectional")
+    return context, stride
+
+
+def _reporting(
+    windows: Iterator[Batch], total: int, new: float, report: Callable[[int, int], object]
+) -> Iterator[Batch]:
+    """The same windows; reports progress after each. `new` is the share of a window not in the previous one."""
+    done = 0.0
     for window in windows:
         yield window
-        done = min(total, done + window.targets.size)
-        report(done, total)
+        done += window.targets.size * new
+        report(min(total, round(done)), total)
     if done < total:  # windows without targets are left out
         report(total, total)

@@ -40,10 +40,14 @@ class LoRALinear(nn.Module):
 
     @property
     def weight(self) -> Tensor:
-        """The merged matrix, cached until the adapter changes or training continues."""
+        """The merged matrix, cached until the adapter changes or training continues.
+
+        It has the precision of the frozen one, even where autocast would compute the product in bfloat16.
+        """
         state = (self.A._version, self.B._version)
         if self._merged is None or self._merged[0] != state or self._merged[1].device != self.A.device:
-            with torch.inference_mode(False), torch.no_grad():
+            exact = torch.autocast(self.A.device.type, enabled=False)
+            with torch.inference_mode(False), torch.no_grad(), exact:
                 self._merged = state, torch.addmm(self.frozen, self.B, self.A, alpha=SCALE)
         return self._merged[1]
 

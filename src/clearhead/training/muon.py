@@ -1,9 +1,9 @@
 """Muon: momentum whose update matrices are orthogonalized; optionally NorMuon, which also normalizes rows.
 
-Keller Jordan's optimizer. Matrices of one shape are processed as a batch, whereas torch.optim.Muon works on one
-at a time. Newton-Schulz runs in bfloat16 on CUDA, where float32 products are ten times slower, and in float32
-elsewhere, since many CPUs only emulate bfloat16. NorMuon divides each row of an update by its running RMS
-and preserves the norm of the whole update.
+Keller Jordan's optimizer. Matrices of the same shape are processed as a batch, whereas torch.optim.Muon works on one
+at a time. Newton-Schulz runs in bfloat16 on CUDA, where float32 products are ten times slower, and on a CPU if the
+other products of training do, since many CPUs only emulate bfloat16. NorMuon divides each row of an update by its
+running RMS and preserves the norm of the whole update.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ class Muon(torch.optim.Optimizer):
         weight_decay: float = 0.1,
         steps: int = 5,
         normalize_rows: bool = False,
+        bfloat16: bool = False,
     ) -> None:
         settings = {
             "lr": lr,
@@ -38,6 +39,7 @@ class Muon(torch.optim.Optimizer):
             "weight_decay": weight_decay,
             "steps": steps,
             "normalize_rows": normalize_rows,
+            "bfloat16": bfloat16,
         }
         super().__init__(params, settings)
 
@@ -60,7 +62,7 @@ class Muon(torch.optim.Optimizer):
         torch._foreach_lerp_(momenta, gradients, 1 - group["momentum"])
         nesterov = torch._foreach_lerp(gradients, momenta, group["momentum"])
         batch = torch.stack([*nesterov[:wide], *(update.T for update in nesterov[wide:])])
-        if batch.is_cuda:
+        if batch.is_cuda or group["bfloat16"]:
             batch = batch.bfloat16()
         orthogonal = orthogonalize(batch, group["steps"]).to(matrices[0].dtype)
         as_wide, transposed = orthogonal[:wide], orthogonal[wide:]

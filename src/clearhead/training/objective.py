@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from clearhead.networks import Network
+from clearhead.networks import Network, logits_in_parts
 from clearhead.runtime.process_group import ProcessGroup
 from clearhead.text.batches import Batch
 from clearhead.text.tokens import IGNORED
@@ -49,23 +49,26 @@ def evaluate(
         n_targets = count_targets(window.targets)
         if not n_targets and group.world_size == 1:
             continue
+        targets = torch.from_numpy(window.targets)
         with autocast(device, bfloat16):
-            logits = predict(network, window, device)
-        loss = cross_entropy(logits, torch.from_numpy(window.targets).to(device))
-        if counts and n_targets:
-            total += loss.item() * n_targets
-            count += n_targets
+            for start, logits in predict_in_parts(network, window, device):
+                here = targets[:, start : start + logits.shape[1]]
+                n_here = count_targets(here.numpy())
+                if counts and n_here:
+                    total += cross_entropy(logits, here.to(device)).item() * n_here
+                    count += n_here
     network.train(training)
     total, count = group.sum(total), int(group.sum(count))
     return total / count if count else math.nan
 
 
-def predict(network: Network, window: Batch, device: torch.device) -> Tensor:
-    """The logits of a window: B T V. Documents in one row do not see each other."""
-    inputs = torch.from_numpy(window.inputs).to(device)
-    if window.documents is None:
-        return network(inputs)
-    return network(inputs, documents=torch.from_numpy(window.documents).to(device))
+def predict_in_parts(network: Network, window: Batch, device: torch.device) -> Iterator[tuple[int, Tensor]]:
+    """The logits of a window in slices of positions: pairs of the first one and B t V.
+
+    Documents in one row do not see each other.
+    """
+    documents = None if window.documents is None else torch.from_numpy(window.documents).to(device)
+    return logits_in_parts(network, torch.from_numpy(window.inputs).to(device), documents)
 
 
 def _own_windows(windows: Iterable[Batch], group: ProcessGroup) -> Iterator[tuple[Batch, bool]]:

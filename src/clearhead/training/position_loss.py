@@ -15,7 +15,7 @@ from clearhead.model.position import document_positions
 from clearhead.networks import Network
 from clearhead.text.batches import Batch
 from clearhead.text.tokens import IGNORED
-from clearhead.training.objective import predict
+from clearhead.training.objective import predict_in_parts
 
 
 @dataclass(frozen=True)
@@ -55,14 +55,17 @@ def measure_positions(network: Network, windows: Iterable[Batch], T: int) -> Pos
     sums, counts = torch.zeros(2, T, dtype=torch.float64)
     network.eval()
     for window in windows:
-        logits = predict(network, window, device).float().flatten(0, 1)
-        targets = torch.from_numpy(window.targets).flatten()
-        losses = F.cross_entropy(logits, targets.to(device), ignore_index=IGNORED, reduction="none")
         documents = np.zeros_like(window.targets) if window.documents is None else window.documents
-        places = document_positions(torch.from_numpy(documents)).flatten()
-        counted = targets != IGNORED
-        sums.index_add_(0, places[counted], losses.double().cpu()[counted])
-        counts.index_add_(0, places[counted], counted[counted].double())
+        all_places = document_positions(torch.from_numpy(documents))
+        all_targets = torch.from_numpy(window.targets)
+        for start, logits in predict_in_parts(network, window, device):
+            here = slice(start, start + logits.shape[1])
+            places, targets = all_places[:, here].flatten(), all_targets[:, here].flatten()
+            flat = logits.float().flatten(0, 1)
+            losses = F.cross_entropy(flat, targets.to(device), ignore_index=IGNORED, reduction="none")
+            counted = targets != IGNORED
+            sums.index_add_(0, places[counted], losses.double().cpu()[counted])
+            counts.index_add_(0, places[counted], counted[counted].double())
     network.train(training)
     return PositionLoss(sums, counts)
 

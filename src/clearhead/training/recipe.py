@@ -35,6 +35,9 @@ class Recipe:
     decay_embeddings: bool = False
     token_noise: float = 0.0  # fraction of input tokens replaced with random ones
     true_share: float = 1.0  # of the true target; the rest is what the teachers predict
+    # A student's batches, with their noise, repeat after this many steps, so that what its teachers predict for each
+    # is computed only once; 0: never.
+    repeat_after: int = 0
     warmup: int = 20  # steps
     schedule: str = "linear"  # of the decay after warmup
     final_lr_scale: float = 0.0  # learning-rate multiplier at the end
@@ -59,6 +62,8 @@ class Recipe:
         for name in ("beta2", "momentum", "final_lr_scale", "token_noise"):
             if not 0 <= getattr(self, name) < 1:
                 raise UserError(f"{name} = {getattr(self, name)}: expected at least 0 and below 1")
+        if self.repeat_after < 0:
+            raise UserError(f"repeat_after = {self.repeat_after}: expected 0 or more")
         if not 0 <= self.true_share <= 1:
             raise UserError(f"true_share = {self.true_share}: expected 0 to 1")
         for name in ("learning_rate", "matrix_rate", "clip"):
@@ -130,6 +135,7 @@ def make_optimizers(network: Learner, recipe: Recipe) -> list[torch.optim.Optimi
                 momentum=recipe.momentum,
                 weight_decay=recipe.weight_decay,
                 normalize_rows=recipe.normalize_rows,
+                bfloat16=recipe.bfloat16,
             )
         )
     return optimizers

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -24,6 +25,24 @@ from clearhead.training.objective import autocast, count_targets, cross_entropy
 from clearhead.training.recipe import Recipe
 
 Work = Callable[[], None]
+
+
+class _Prediction(NamedTuple):
+    """What the teachers predict for noisy inputs: B T, and B T V in float16."""
+
+    inputs: Tensor
+    probabilities: Tensor
+
+    def copy_(self, other: _Prediction) -> None:
+        for own, new in zip(self, other, strict=True):
+            own.copy_(new)
+
+    def clone(self) -> _Prediction:
+        return _Prediction(self.inputs.clone(), self.probabilities.clone())
+
+    def chunk(self, parts: int) -> list[_Prediction]:
+        both = zip(self.inputs.chunk(parts), self.probabilities.chunk(parts), strict=True)
+        return [_Prediction(*each) for each in both]
 
 
 class TrainingStep:
@@ -50,11 +69,15 @@ class TrainingStep:
         self.weight = torch.ones((), device=self.device)  # of one target in the loss
         self.batch = torch.empty(0)  # inputs, targets and, if there are several, documents: 2 B T or 3 B T
         self.metrics = torch.empty(2)  # the loss on this rank's rows, and the gradient norm
+        # What a student learns from: the batch's inputs with token noise, and what the teachers predict for them.
+        self.prediction = _Prediction(torch.empty(0), torch.empty(0))
+        self.predictions: dict[int, _Prediction] = {}  # those of the batches that repeat
+        self.replay_teachers: Work | None = None  # once captured
 
     def stage(self, batch: Batch) -> Tensor:
         """Stage a batch for the transfer to the device, in pinned memory for CUDA."""
         inputs, targets, documents = batch
-        # A CUDA graph needs batches of one shape. Otherwise, rows of one document each need no mask.
+        # Rows of one document each need no mask, but a CUDA graph needs the same shape for every batch.
         if documents is not None and (self.graph is not None or np.diff(documents).any()):
             staged = torch.from_numpy(np.stack((inputs, targets, documents)))
         else:
@@ -69,13 +92,36 @@ class TrainingStep:
         teachers = [each for each in self.teachers if isinstance(each, Transformer)]
         blocks = [block for each in (self.network, *teachers) for block in each.blocks]
         with compiled(blocks) if self.recipe.compiled else nullcontext():
+            if self.teachers:
+                self.replay_teachers = self.graph.capture(self._ask_teachers, warm_up=self._ask_teachers)
             forward_backward = self.graph.capture(self._forward_backward, warm_up=self._forward_backward)
         self.replay = forward_backward, self.graph.capture(self._update)
+
+    def ask_teachers(self, batch: Tensor, number: int, seed: int) -> bool:
+        """Before `forward_backward`, add token noise to the batch and let the teachers predict what follows.
+
+        Return whether they had to predict it: `number` determines the batch and the seed of its noise, so if
+        batches repeat, the predictions of an earlier batch with the same number are used.
+        """
+        self.set_up(batch)
+        with self._running():
+            known = self.predictions.get(number)
+            if known is None:
+                self._seed(seed)
+                self._load(batch)
+                (self.replay_teachers or self._ask_teachers)()
+                if self.recipe.repeat_after:
+                    self.predictions[number] = self.prediction.clone()
+            elif self.replay_teachers is None:
+                self.prediction = known
+            else:
+                self.prediction.copy_(known)
+        return known is None
 
     def forward_backward(self, batch: Tensor, seed: int, lr_scale: float) -> Tensor:
         """Compute the clipped gradients of the batch's mean loss; return loss and gradient norm.
 
-        `seed` determines dropout and token noise; `lr_scale` multiplies the learning rates
+        `seed` determines dropout and, without teachers, token noise; `lr_scale` multiplies the learning rates
         of the update.
         """
         n_targets = self.group.sum(count_targets(batch[1].numpy()))
@@ -84,12 +130,8 @@ class TrainingStep:
             # Averaged over ranks, the weighted losses yield the mean over all targets of the batch.
             self.weight.fill_(self.group.world_size / max(1, n_targets))
             self._seed(seed)
-            if self.replay is None:
-                self.batch = batch.to(self.device)
-                self._forward_backward()
-            else:
-                self.batch.copy_(batch, non_blocking=True)
-                self.replay[0]()
+            self._load(batch)
+            (self._forward_backward if self.replay is None else self.replay[0])()
             self.set_learning_rates(lr_scale)
         return self.metrics
 
@@ -97,6 +139,13 @@ class TrainingStep:
         """Apply the gradients to the weights."""
         with self._running():
             (self._update if self.replay is None else self.replay[1])()
+
+    def _load(self, batch: Tensor) -> None:
+        """Move a batch to the device."""
+        if self.replay is None:
+            self.batch = batch.to(self.device)
+        else:
+            self.batch.copy_(batch, non_blocking=True)
 
     def _seed(self, seed: int) -> None:
         if self.device.type == "cpu":
@@ -119,14 +168,28 @@ class TrainingStep:
         for optimizer in self.optimizers:
             optimizer.zero_grad()
         parts, total = self.recipe.accumulation, torch.zeros((), device=self.device)
-        for i, (inputs, targets, *documents) in enumerate(self.batch.chunk(parts, dim=1)):
+        all_taught = self.prediction.chunk(parts) if self.teachers else [None] * parts
+        for i, (batch, taught) in enumerate(zip(self.batch.chunk(parts, dim=1), all_taught, strict=True)):
             with gradient_sync(self.module, i == parts - 1):
                 with autocast(self.device, self.recipe.bfloat16):
-                    loss = self._loss(self._add_token_noise(inputs), targets, *documents)
+                    loss = self._loss(*batch) if taught is None else self._student_loss(taught, *batch[1:])
                 loss.backward()  # type: ignore[no-untyped-call]
             total = total + loss.detach()
         norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.recipe.clip)
         self.metrics = torch.stack((total, full_tensor(norm)))
+
+    @torch.no_grad()
+    def _ask_teachers(self) -> None:
+        """The teachers read what the student reads, token noise included, so that their predictions follow from it."""
+        noisy = self._add_token_noise(self.batch[0])
+        parts = self.recipe.accumulation
+        documents = self.batch[2].chunk(parts) if len(self.batch) > 2 else [None] * parts
+        with autocast(self.device, self.recipe.bfloat16):
+            predicted = [
+                mean_prediction(self.teachers, *each).half()
+                for each in zip(noisy.chunk(parts), documents, strict=True)
+            ]
+        self.prediction = _Prediction(noisy, torch.cat(predicted))
 
     def _add_token_noise(self, inputs: Tensor) -> Tensor:
         """Replace a random subset of the input tokens with random tokens."""
@@ -139,15 +202,21 @@ class TrainingStep:
 
     def _loss(self, inputs: Tensor, targets: Tensor, documents: Tensor | None = None) -> Tensor:
         """The loss on these rows, with equal weight per target across the whole batch."""
-        network, plain = self.network, self.graph is None or bool(self.teachers)
-        if plain or not isinstance(network, Transformer) or not is_large(network, inputs):
-            logits = self.module(inputs) if documents is None else self.module(inputs, documents=documents)
-            if not self.teachers:
-                return cross_entropy(logits, targets, "sum") * self.weight
-            # Teachers read the same input, token noise included: what they predict must follow from it.
-            predicted = mean_prediction(self.teachers, inputs, documents)
-            return distillation_loss(logits, targets, predicted, self.recipe.true_share) * self.weight
+        network, inputs = self.network, self._add_token_noise(inputs)
+        if self.graph is None or not isinstance(network, Transformer) or not is_large(network, inputs):
+            return cross_entropy(self._logits(inputs, documents), targets, "sum") * self.weight
         return chunked_loss(network, inputs, targets, self.weight, self.recipe.compiled, documents=documents)
+
+    def _student_loss(self, taught: _Prediction, targets: Tensor, documents: Tensor | None = None) -> Tensor:
+        """The same for a student."""
+        logits = self._logits(taught.inputs, documents)
+        return distillation_loss(logits, targets, taught.probabilities, self.recipe.true_share) * self.weight
+
+    def _logits(self, inputs: Tensor, documents: Tensor | None) -> Tensor:
+        logits: Tensor = (
+            self.module(inputs) if documents is None else self.module(inputs, documents=documents)
+        )
+        return logits
 
     def _update(self) -> None:
         for optimizer in self.optimizers:

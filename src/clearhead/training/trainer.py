@@ -61,6 +61,7 @@ class Trainer:
             0,
             None,
         )  # prefetched: the step it belongs to, and the batch
+        self.asking = 0.0  # seconds that the teachers took for batches that repeat
         self.slowdown = 1.0  # learning-rate multiplier, lowered after divergence
         self.lr_scales: Mapping[int, float] = {}  # of repeated steps whose schedule has been adjusted since
 
@@ -79,7 +80,7 @@ class Trainer:
         own_tensors = self.tensors()
         if missing := next((name for name in own_tensors if name not in tensors), None):
             raise UserError(
-                f"the checkpoint of step {step} was written by another version of clearhead (it has no {missing}): "
+                f"the checkpoint of step {step} was written by a different version of clearhead (it has no {missing}): "
                 "resume with that version, or start over in another folder"
             )
         self.step = step
@@ -97,6 +98,7 @@ class Trainer:
 
     def take_step(self) -> StepRecord:
         start = time.perf_counter()
+        start += self.ask_teachers()
         lr_scale = self.lr_scale()
         loss, norm = self._forward_backward(lr_scale)
         # An update with non-finite gradients would destroy the weights: skip it.
@@ -108,16 +110,43 @@ class Trainer:
         rate = self.recipe.main_rate * lr_scale
         return StepRecord(self.step, loss, norm, lr_scale, rate, tokens, time.perf_counter() - start, skipped)
 
+    def ask_teachers(self) -> float:
+        """Let the teachers, if any, read the batch of this step; return the seconds that it took if batches repeat.
+
+        Only then is the time counted separately from the step, since later steps do not need the teachers.
+        """
+        if not self.training_step.teachers:
+            return 0.0
+        began, number = time.perf_counter(), self._batch_number(self.step)
+        asked = self.training_step.ask_teachers(self.take_batch(), number, self._seed_of(number))
+        if not asked or not self.recipe.repeat_after:
+            return 0.0
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+        seconds = time.perf_counter() - began
+        self.asking += seconds
+        return seconds
+
+    def asking_left(self) -> float:
+        """The seconds that the teachers still need, if batches repeat."""
+        known = len(self.training_step.predictions)
+        unknown = min(self.recipe.repeat_after - known, self.recipe.steps - self.step)
+        return max(0, unknown) * self.asking / known if known else 0.0
+
     def lr_scale(self) -> float:
         """The learning-rate multiplier of the next step."""
         return self.lr_scales.get(self.step, self.recipe.lr_scale(self.step) * self.slowdown)
 
     @property
     def step_seed(self) -> int:
-        """The seed of dropout and token noise: like the batch, it depends only on the recipe's seed, the step, and
-        the rank, since each rank has its own rows.
+        """The seed of dropout and, without teachers, of token noise."""
+        return self._seed_of(self.step)
+
+    def _seed_of(self, step: int) -> int:
+        """Like the batch, it depends only on the recipe's seed, the step, and the rank, since each rank has its own
+        rows.
         """
-        return self.recipe.seed * 1_000_003 + self.step + (self.group.rank << 48)
+        return self.recipe.seed * 1_000_003 + step + (self.group.rank << 48)
 
     def _forward_backward(self, lr_scale: float) -> tuple[float, float]:
         """Compute this step's gradients; return loss and gradient norm."""
@@ -136,8 +165,13 @@ class Trainer:
         step, batch = self._batch
         return batch if step == self.step and batch is not None else self._stage(self.step)
 
+    def _batch_number(self, step: int) -> int:
+        """The number of the batch that a step uses: a new one for each step, unless a student's batches repeat."""
+        return step % self.recipe.repeat_after if self.recipe.repeat_after else step
+
     def _stage(self, step: int) -> Tensor:
-        return self.training_step.stage(self.batches.at(step, self.group.rank, self.group.world_size))
+        number = self._batch_number(step)
+        return self.training_step.stage(self.batches.at(number, self.group.rank, self.group.world_size))
 
 
 def _parameters(optimizer: torch.optim.Optimizer) -> Iterator[Tensor]:
