@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from clearhead.errors import UserError
 from clearhead.text.batches import Batches, Blanks
+from clearhead.text.start_token import StartToken
 from clearhead.text.tokens import IGNORED, Tokens
 
 
@@ -157,3 +158,28 @@ def test_windows_number_their_documents() -> None:
         assert cut.documents is not None
         assert (cut.documents[:, 1:] == (found.inputs == 9).cumsum(1)[:, :-1]).all()
     assert Batches(Tokens.of(ids), 4, 1, seed=1).at(0).documents is None
+
+
+def test_start_token_begins_every_window_and_stands_for_end_tokens():
+    ids = np.arange(1, 101)
+    ids[[0, 30, 31, 70, 99]] = 0
+    tokens = Tokens.of(ids, separator=0)
+    plain, begun = (Batches(tokens, 8, 5, 1, start=start) for start in (None, StartToken(500, 0)))
+    for step in range(8):
+        before, after = plain.at(step), begun.at(step)
+        for old, new in zip(zip(*before, strict=True), zip(*after, strict=True), strict=True):
+            shown = np.where(old[0] == 0, 500, old[0])
+            if old[0][0] == 0:
+                expected = shown, old[1], old[2]
+            else:
+                expected = [500, *shown[:-1]], [IGNORED, *old[1][:-1]], [old[2][0], *old[2][:-1]]
+            assert [list(each) for each in new] == [list(each) for each in expected]
+
+
+def test_start_token_of_conversations_replaces_nothing():
+    ids = np.array([500, 1, 2, 0, 3, 4, 5, 6, 500, 7, 8, 0, 9, 10, 11, 12, 13, 14, 15, 16])
+    tokens = Tokens.of(ids, Tokens.of(ids), starts=[0, 8])
+    batches = Batches(tokens, 4, 6, 0, start=StartToken(500, 0))
+    rows = np.concatenate([batches.at(step).inputs for step in range(9)])
+    assert (rows[:, 0] == 500).all()
+    assert (rows[:, 1:] == 0).any()

@@ -10,6 +10,7 @@ import pytest
 from clearhead.errors import UserError
 from clearhead.text import converters
 from clearhead.text.corpus import documents, readable
+from clearhead.text.sources import find
 
 PAGE = (
     "<html><head><title>T</title><style>p {color: red}</style><script>var hidden = 1;</script></head>"
@@ -108,6 +109,76 @@ def test_word_document_is_read_with_its_tables(tmp_path):
     assert read(tmp_path / "notes.docx") == "First paragraph.\na\tb\nLast paragraph.\n"
 
 
+def test_html_table_is_read_row_by_row(tmp_path):
+    path = tmp_path / "page.html"
+    path.write_text(
+        "<p>Before</p><table><tr><th>a</th><td>b <i>c</i></td></tr><tr><td>d</td><td>e</td></tr></table>"
+    )
+    assert read(path).split("\n") == ["Before", "", "a b c", "d e"]
+
+
+def test_hidden_parts_of_html_are_left_out(tmp_path):
+    path = tmp_path / "page.html"
+    path.write_text('<p style="color: red; Display:None">hidden</p><p style="color: red">shown</p>')
+    assert read(path).split() == ["shown"]
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        f"<table><tr><td>{'a' * 10_000}</td><td>b</td></tr>{'<tr><td>a</td><td>b</td></tr>' * 2000}</table>",
+        f"<table><tr><td>{'a<br>' * 1000}</td>{'<td>bbbbbbbbbb</td>' * 1000}</tr></table>",
+        '<p style="padding-left: 99999em">a</p>' * 1000,
+        f"{'<ul>' * 200}{'<li>a' * 1000}",
+    ],
+)
+def test_layout_does_not_multiply_a_page(tmp_path, page):
+    path = tmp_path / "page.html"
+    path.write_text(page)
+    assert len(read(path)) < 20 * len(page)
+
+
+def test_chapter_that_a_book_lists_repeatedly_is_read_once(tmp_path):
+    path = tmp_path / "novel.epub"
+    make_epub(path, {"a": "It was late."}, ["a"] * 5000)
+    assert read(path).split() == ["It", "was", "late."]
+
+
+def test_cell_of_a_word_document_that_spans_many_columns_is_read_once(tmp_path):
+    import docx
+
+    document = docx.Document()
+    table = document.add_table(1, 2)
+    table.cell(0, 0).text, table.cell(0, 1).text = "a", "b"
+    table.cell(0, 0)._tc.grid_span = 10**5
+    document.save(str(tmp_path / "notes.docx"))
+    assert read(tmp_path / "notes.docx") == "a\tb\n"
+
+
+def test_archive_of_very_many_files_is_refused(tmp_path):
+    path = tmp_path / "many.epub"
+    make_epub(path, {"a": "It was late."}, ["a"])
+    with zipfile.ZipFile(path, "a") as archive:
+        for i in range(2**21 // 200):
+            archive.writestr(zipfile.ZipInfo(f"{i:0200}"), b"")
+    refused(path, "it is damaged")
+
+
+def test_warnings_of_the_pdf_library_are_not_printed(tmp_path, caplog):
+    """They would contain text from the file."""
+    path = tmp_path / "paper.pdf"
+    path.write_bytes(make_pdf("A chicken crossed.").replace(b"startxref\n", b"startxref\n9"))
+    assert "A chicken crossed." in read(path)
+    assert not caplog.records
+
+
+def test_rows_shorter_than_a_wide_header_take_no_time(tmp_path):
+    path = tmp_path / "wide.csv"
+    path.write_text(",".join(f"c{i}" for i in range(10_000)) + "\n" + "x\n" * 10_000)
+    _, rows = converters.read_table(*find([path]))
+    assert [row for _, row in rows] == [{"c0": "x"}] * 10_000
+
+
 def test_pdf_is_read(tmp_path):
     path = tmp_path / "paper.pdf"
     path.write_bytes(make_pdf("A chicken crossed."))
@@ -135,6 +206,14 @@ def test_archive_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
     with zipfile.ZipFile(tmp_path / "bomb.epub", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("a.xhtml", b" " * 10_000)
     refused(tmp_path / "bomb.epub", "bomb.epub unpacks to more than")
+    monkeypatch.undo()
+    with zipfile.ZipFile(tmp_path / "bomb.epub", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.xhtml", b" " * (2**25 + 1))
+    refused(tmp_path / "bomb.epub", "bomb.epub unpacks to more than 32 MB")
+
+
+def test_document_that_is_too_large_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(converters, "LARGEST", 2000)
     (tmp_path / "large.html").write_bytes(b"x" * 3000)
     refused(tmp_path / "large.html", "large.html is larger than")
 

@@ -8,6 +8,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clearhead.errors import UserError
+from clearhead.text import corpus
 from clearhead.text.corpus import (
     PIECE,
     STRETCH,
@@ -27,6 +29,7 @@ from clearhead.text.corpus import (
     readable_documents,
     thin,
 )
+from clearhead.text.sources import BLOCK
 from clearhead.text.tokenizer import Tokenizer
 
 
@@ -166,6 +169,8 @@ def test_missing_sources_are_named_in_the_error(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty" / "x.png").write_bytes(b"x")
     refused([tmp_path / "empty"], "the folder .*empty has no text files")
+    (tmp_path / "empty" / "config.json").touch()
+    refused([tmp_path / "empty"], "the folder .*empty is a model, not a text")
 
 
 @pytest.mark.parametrize("content", [b"", b"\xef\xbb\xbf", gzip.compress(b"", mtime=0), lzma.compress(b"")])
@@ -322,3 +327,41 @@ def test_share_of_many_short_documents_takes_every_nth_document(share: float) ->
     taken = [number for number in range(1000) if list(thin(["a short one"], number, share))]
     assert len(taken) == pytest.approx(1000 * share, abs=3)
     assert max(b - a for a, b in pairwise(taken)) <= 3 / share
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])
+def test_archive_that_expands_too_much_is_refused(pack, tmp_path):
+    path = tmp_path / "bomb"
+    path.write_bytes(pack(b"a" * (2**25 + 2**20)))
+    with pytest.raises(UserError, match="expands to more than 200 times its size"):
+        measure(list(documents([path])))
+
+
+@pytest.mark.parametrize("name", ["gzip", "lzma"])
+def test_only_the_beginning_of_an_archive_is_expanded_to_refuse_it(name, tmp_path, monkeypatch):
+    """What follows does not make up for it: the file as a whole expands to less than 200 times its size."""
+    pack = {"gzip": gzip.compress, "lzma": partial(lzma.compress, preset=1)}[name]
+    path = tmp_path / "bomb"
+    path.write_bytes(pack(b"a " * 2**24 + b"a " * 2**23) + pack(os.urandom(2**19).hex().encode()))
+    assert 200 * path.stat().st_size > 2**26
+    sizes = []
+    with pytest.raises(UserError, match="expands to more than 200 times its size"):
+        sizes.extend(map(len, next(iter(documents([path]))).read()))
+    assert sum(sizes) <= 2**25 + BLOCK
+
+
+WORDS = st.lists(st.sampled_from(["a", "cat", " ", "\n", "\t", "\u00a0", "\u2028", "\x1c"]), max_size=30).map(
+    "".join
+)
+
+
+@given(WORDS, st.integers(1, 30))
+def test_text_is_split_last_where_whitespace_begins(text, length):
+    """The split is that of a plain search: after the last character before a space that is not one itself."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(corpus, "PIECE", length)
+        pieces = list(Document.of("a", text).pieces()) if text else []
+    assert "".join(pieces) == text
+    if len(text) >= length:
+        ends = [i for i in range(1, len(text)) if text[i] in " \t\r\n" and not text[i - 1].isspace()]
+        assert len(pieces[0]) == (ends[-1] if ends else len(text))

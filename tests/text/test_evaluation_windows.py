@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from clearhead.text.batches import Batch, Blanks
 from clearhead.text.evaluation_windows import windows_for_evaluation
+from clearhead.text.start_token import StartToken
 from clearhead.text.tokens import IGNORED, Tokens
 
 BLANKS = Blanks(mask_id=999)
@@ -74,7 +75,7 @@ def test_packed_documents_give_the_windows_of_each_alone(
 
 def test_start_token_precedes_every_document() -> None:
     tokens = Tokens.of([5, 6, END, 7, END], separator=END)
-    found = parts(list(windows_for_evaluation(tokens, 8, 4, before=99, start_id=99)))
+    found = parts(list(windows_for_evaluation(tokens, 8, 4, before=99, start=StartToken(99, END))))
     assert found == [([99, 5, 6], [5, 6, END]), ([99, 7], [7, END])]
 
 
@@ -84,3 +85,54 @@ def test_conversations_start_with_their_first_token() -> None:
     tokens = Tokens.of(ids, Tokens.of(targets), starts=[0, 3])
     found = parts(list(windows_for_evaluation(tokens, 8, 4, before=99)))
     assert found == [([1, 2, 3], [IGNORED, 3, IGNORED]), ([4, 5], [IGNORED, 6])]
+
+
+@given(
+    length=st.integers(1, 60),
+    T=st.integers(2, 9),
+    B=st.integers(1, 4),
+    stride=st.integers(1, 9),
+    start=st.sampled_from([None, StartToken(99, END)]),
+)
+def test_overlapping_windows_predict_each_token_once_after_enough_others(
+    length: int, T: int, B: int, stride: int, start: StartToken | None
+) -> None:
+    tokens, stride = Tokens.of(np.arange(1, length + 1)), min(stride, T)
+    batches = list(windows_for_evaluation(tokens, T, B, END, start=start, stride=stride))
+    counted = []
+    for inputs, targets in parts(batches):
+        assert len(inputs) <= T
+        opening = END if start is None else start.id
+        assert (inputs[0] == opening) == (start is not None or inputs[1:2] == [1] or 1 in targets)
+        read = [i for i in inputs if i not in (END, 99)]
+        assert read == list(range(read[0], read[0] + len(read))) if read else targets == [1]
+        for place, target in enumerate(targets):
+            if target != IGNORED:
+                counted.append(target)
+                before = [i for i in inputs[: place + 1] if i not in (END, 99)]
+                assert before == list(range(target - len(before), target))
+                assert len(before) >= min(target - 1, T - stride)
+    assert sorted(counted) == list(range(1, length + 1))
+
+
+def test_start_token_begins_every_window_of_every_document() -> None:
+    start = StartToken(99, END)
+    tokens = Tokens.of([1, 2, 3, 4, 5, END, 6, END], separator=END)
+    found = parts(list(windows_for_evaluation(tokens, 4, 4, before=END, start=start)))
+    X = IGNORED
+    assert found == [([99, 1, 2, 3], [1, 2, 3, 4]), ([99, 4, 5], [X, 5, END]), ([99, 6], [6, END])]
+    # A text that begins in the middle of a document: the token before it is context, not replaced.
+    found = parts(list(windows_for_evaluation(Tokens.of([7, 8, 9, END]), 4, 4, before=6, start=start)))
+    assert found == [([99, 6, 7, 8], [X, 7, 8, 9]), ([99, 9], [X, END])]
+
+
+def test_start_token_begins_windows_of_conversations_that_begin_with_it() -> None:
+    ids = np.array([99, 1, 2, END, 3, 4, 99, 5])
+    tokens = Tokens.of(ids, Tokens.of(np.where(ids == 99, IGNORED, ids)), starts=[0, 6])
+    start = StartToken(99, END)
+    found = parts(list(windows_for_evaluation(tokens, 4, 8, before=0, start=start)))
+    assert sorted(found) == [
+        ([99], [5]),
+        ([99, 1, 2, END], [1, 2, END, 3]),
+        ([99, 3, 4], [IGNORED, 4, IGNORED]),
+    ]

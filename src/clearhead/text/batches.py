@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clearhead.errors import UserError
+from clearhead.text.start_token import StartToken
 from clearhead.text.tokens import IGNORED, Tokens
 
 
@@ -72,7 +73,8 @@ class Batches:
     A window is T + 1 tokens; its last token is the first of the next window. Each epoch starts at its own
     random offset below T, so that over the epochs, every token is seen at every position. A window without any
     target is replaced by the next one that has some. In a text of several documents, each window records which of
-    its tokens belong together.
+    its tokens belong together. `start`, if given, begins every window, which then holds one token less, unless it
+    replaces an end token.
     """
 
     tokens: Tokens
@@ -80,6 +82,7 @@ class Batches:
     batch_size: int
     seed: int
     blanks: Blanks | None = None  # if given, the targets are the masked tokens instead of the next tokens
+    start: StartToken | None = None
 
     def __post_init__(self) -> None:
         assert self.n_context > 0, f"n_context = {self.n_context}: expected 1 or more"
@@ -117,15 +120,30 @@ class Batches:
             offset, order = _shuffle(self.seed, epoch, self.windows, T)
             for further in range(1 if self.tokens.all_count else self.windows):
                 start = offset + int(order[(place + further) % self.windows]) * T
-                inputs[row] = self.tokens[start : start + T]
-                targets[row] = self.tokens.targets[start + 1 : start + T + 1]
-                if (targets[row] != IGNORED).any():
+                window = self._window(start)
+                if (window.targets != IGNORED).any():
                     break
-            if documents is not None:
-                documents[row] = self._documents(start)
+            inputs[row], targets[row] = window.inputs, window.targets
+            if documents is not None and window.documents is not None:
+                documents[row] = window.documents
         if self.blanks is None:
             return Batch(inputs, targets, documents)
         return self._with_blanks(inputs, step, rank * rows)._replace(documents=documents)
+
+    def _window(self, start: int) -> Batch:
+        """The window that starts at this token: T each."""
+        T = self.n_context
+        inputs, targets = self.tokens[start : start + T], self.tokens.targets[start + 1 : start + T + 1]
+        documents = self._documents(start) if self.tokens.are_documents else None
+        if self.start is None:
+            return Batch(inputs, targets, documents)
+        self.start.replace_ends(inputs, self.tokens)
+        if inputs[0] == self.start.id:
+            return Batch(inputs, targets, documents)
+        inputs, targets = self.start.prepend(inputs[:-1], targets[:-1])
+        if documents is not None:
+            documents = np.concatenate((documents[:1], documents[:-1]))
+        return Batch(inputs, targets, documents)
 
     def _documents(self, start: int) -> NDArray[np.int64]:
         """The number of each token's document within the window that starts here.

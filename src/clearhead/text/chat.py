@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import secrets
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from clearhead.errors import UserError
+from clearhead.processes import python, python_environment
 
 LONGEST_TEMPLATE = 2**18  # characters; published templates have up to about 20,000
 LONGEST_MESSAGES = 2**22  # characters, all messages together
@@ -37,6 +36,32 @@ def render(
     _check_template(template)
     values = _values(check_messages(messages), bos, eos, add_generation_prompt)
     return _text(_ask(template, [values])[0])
+
+
+def render_all(
+    template: str, given: Sequence[Mapping[str, Any]], *, bos: str = "", eos: str = ""
+) -> list[str | None]:
+    """Render several sets of `messages`, `tools` and `prompt` (whether to add the generation prompt).
+
+    The messages are not checked. The result is None where the template rejects them, or fails.
+    """
+    _check_template(template)
+    values = [_values(each["messages"], bos, eos, each["prompt"], each["tools"]) for each in given]
+    answers = [answer.get("text") for answer in _ask(template, values)]
+    return answers + [None] * (len(given) - len(answers))
+
+
+def render_tools(
+    template: str,
+    messages: Sequence[Mapping[str, Any]],
+    tools: Sequence[Mapping[str, Any]] | None,
+    *,
+    bos: str = "",
+    eos: str = "",
+) -> str:
+    """Render messages, which may contain tool calls and tool results, with the generation prompt."""
+    _check_template(template)
+    return _text(_ask(template, [_values(messages, bos, eos, True, tools)])[0])
 
 
 ReplySpan = tuple[int, int]  # where a reply starts in the text, and where it ends
@@ -113,10 +138,16 @@ def _check_template(template: str) -> None:
         )
 
 
-def _values(messages: list[dict[str, str]], bos: str, eos: str, prompt: bool) -> dict[str, Any]:
+def _values(
+    messages: Sequence[Mapping[str, Any]],
+    bos: str,
+    eos: str,
+    prompt: bool,
+    tools: Sequence[Mapping[str, Any]] | None = None,
+) -> dict[str, Any]:
     return {
         "messages": messages,
-        "tools": None,
+        "tools": tools or None,
         "documents": None,
         "bos_token": bos,
         "eos_token": eos,
@@ -172,18 +203,13 @@ def _ask(template: str, values: list[dict[str, Any]], mark: str = "") -> list[di
     answers: list[dict[str, str]] = []
     wait = LONGEST_WAIT + len(values) - 1  # the limit on CPU time is less than a second per rendering
     # Some systems map a file of all locales into memory, which would count against the limit.
-    surroundings = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)),
-        "LC_ALL": "C",
-    }
     try:
-        done = subprocess.run(
-            [sys.executable, "-P", "-m", "clearhead.text.chat_renderer"],
+        done = subprocess.run(  # noqa: S603 (Python itself)
+            python("clearhead.text.chat_renderer"),
             input=json.dumps(request, ensure_ascii=False).encode("utf-8", "surrogatepass"),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env=surroundings,
+            env=python_environment(LC_ALL="C"),
             timeout=wait,
             check=False,
         )

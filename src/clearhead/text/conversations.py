@@ -45,17 +45,39 @@ def render_messages(
     tokenizer: Tokenizer, messages: Sequence[Mapping[str, str]], add_generation_prompt: bool = True
 ) -> str:
     """The messages, rendered with the model's chat template."""
-    template = tokenizer.config.get("chat_template")
-    if not isinstance(template, str):
-        raise UserError("this model has no chat template: it was not trained on conversations")
+    template = _need_template(tokenizer)
     bos, eos = (tokenizer.special(role) or "" for role in ("bos_token", "eos_token"))
     return render(template, messages, bos=bos, eos=eos, add_generation_prompt=add_generation_prompt)
 
 
+def _need_template(tokenizer: Tokenizer) -> str:
+    if tokenizer.chat_template is None:
+        raise UserError("this model has no chat template: it was not trained on conversations")
+    return tokenizer.chat_template
+
+
+def encode_messages(tokenizer: Tokenizer, messages: Sequence[Mapping[str, str]]) -> list[int]:
+    """The ids of the messages as a prompt. Special tokens in the messages are ordinary characters."""
+    _need_template(tokenizer)
+    return tokenizer.encode_guarded(render_messages(tokenizer, tokenizer.guard(check_messages(messages))))
+
+
+def render_plainly(messages: Sequence[Mapping[str, str]]) -> str:
+    """The messages as plain text, which is what a model without a chat template has seen: one line each, no roles.
+
+    A reply continues the line before it. A model that was not trained on conversations continues the text.
+    """
+    text = ""
+    for message in check_messages(messages):
+        reply = message["role"] == "assistant"
+        text += message["content"] if reply or not text or text.endswith("\n") else f"\n{message['content']}"
+    return text
+
+
 def tokenize_conversations(documents: Sequence[Document], tokenizer: Tokenizer) -> Tokens:
     """The tokens of all conversations, one document each, rendered with the model's chat template."""
-    template = tokenizer.config.get("chat_template")
-    if not isinstance(template, str):
+    template = tokenizer.chat_template
+    if template is None:
         raise UserError(
             "the model to fine-tune has no chat template: train it on plain text, or start from a model "
             "that was made for conversations"
@@ -116,7 +138,7 @@ def _read(document: Document, specials: Sequence[str]) -> Iterator[tuple[str, li
     """The location and messages of each conversation."""
     empty = True
     is_list = suffix_of(Path(document.name)) == LIST_SUFFIX
-    found: Iterator[tuple[str, Any]] = _listed(document) if is_list else _lines(document)
+    found: Iterator[tuple[str, Any]] = _listed(document) if is_list else numbered_lines(document)
     for where, each in found:
         empty = False
         try:
@@ -160,22 +182,22 @@ def _check(found: object, specials: Sequence[str]) -> list[dict[str, str]]:
         raise UserError("the assistant speaks first: expected a user or system message before it")
     for message in messages:
         for special in specials:
-            if special in message["content"]:
+            if special in message["content"] or special in message["role"]:
                 raise UserError(
                     f"a message contains {special}, which is a special token of the model: remove it"
                 )
     return messages
 
 
-def _lines(document: Document) -> Iterator[tuple[str, str]]:
-    """Each line that is not blank, and where it is."""
-    held, number = "", 0
+def numbered_lines(document: Document, name: str | None = None) -> Iterator[tuple[str, str]]:
+    """Each line that is not blank, and where it is: "talks.jsonl, line 3"."""
+    name, held, number = name or show(document.name), "", 0
     for text in chain(document.read(), ["\n"]):
         *whole, held = (held + text).split("\n")
         for line in whole:
             number += 1
             if line.strip():
-                yield f"{show(document.name)}, line {number}", line
+                yield f"{name}, line {number}", line
 
 
 def _listed(document: Document) -> Iterator[tuple[str, Any]]:

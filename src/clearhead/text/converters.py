@@ -4,18 +4,33 @@ from __future__ import annotations
 
 import csv
 import io
+import logging
 import posixpath
+import re
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 from clearhead.errors import UserError
 from clearhead.extras import require
-from clearhead.text.sources import COLUMN_SUFFIXES, Source, UnreadableFileError, show, suffix_of
+from clearhead.files import list_archive
+from clearhead.text.sources import (
+    COLUMN_SUFFIXES,
+    MOST_EXPANSION,
+    UNCHECKED,
+    Source,
+    UnreadableFileError,
+    show,
+    suffix_of,
+)
 
 LARGEST = 2**28  # bytes of a document, both packed and unpacked; documents are read whole
 LARGEST_CELL = 2**24  # characters
+
+DEEPEST_LIST = 10  # that is indented
+_KEPT_STYLE = re.compile(r"(?:display|white-space)\s*:\s*[a-z-]+")
 
 PANDOC = frozenset({".doc", ".odt", ".rtf", ".tex", ".ipynb", ".org"})
 CALIBRE = frozenset({".mobi", ".azw3", ".azw", ".fb2"})
@@ -37,29 +52,50 @@ def converter_of(source: Source) -> Callable[[Source], str] | None:
     return None
 
 
-def _convert_column(source: Source) -> str:
-    """The texts in one column of a CSV or TSV file, each on a line of its own."""
-    name, content, column = show(source.name), _read(source), source.column
+def read_table(source: Source) -> tuple[list[str], Iterator[tuple[int, dict[str, str]]]]:
+    """The columns of a CSV or TSV file, and its rows, each with the number of its last line in the file.
+
+    A row lacks the columns after its last cell.
+    """
+    name, content = show(source.name), _read(source)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise UnreadableFileError(source.name, "is not UTF-8: save it as CSV in UTF-8") from None
     csv.field_size_limit(LARGEST_CELL)
     separator = "\t" if suffix_of(source.path) == ".tsv" else _separator(text)
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
     try:
-        rows = csv.DictReader(io.StringIO(text, newline=""), delimiter=separator)
-        columns = [each for each in rows.fieldnames or [] if each]
-        if not columns:
-            raise UserError(f"{name} has no columns: expected their names in its first line")
-        if column is None or column not in columns:
-            named = ", ".join(map(show, columns[:20]))
-            missing = "" if column is None else f"no column {show(column)}, but "
-            example = f"{source.path}:{columns[0]}"
-            reason = f"has {missing}{named}: name the column to read, as in {show(example)}"
-            raise UnreadableFileError(name, reason) if column is None else UserError(f"{name} {reason}")
-        cells = [row[column] for row in rows if row[column]]
+        header = next((row for row in rows if row), [])
     except csv.Error as error:
         raise UserError(f"{name} cannot be read as CSV: {error}") from None
+    columns = [each for each in header if each]
+    if not columns:
+        raise UserError(f"{name} has no columns: expected their names in its first line")
+
+    def read() -> Iterator[tuple[int, dict[str, str]]]:
+        try:
+            for row in rows:
+                if row:  # the line is not empty
+                    cells = zip(header, row, strict=False)
+                    yield rows.line_num, {column: cell for column, cell in cells if column}
+        except csv.Error as error:
+            raise UserError(f"{name} cannot be read as CSV: {error}") from None
+
+    return columns, read()
+
+
+def _convert_column(source: Source) -> str:
+    """The texts in one column of a CSV or TSV file, one per line."""
+    name, column = show(source.name), source.column
+    columns, rows = read_table(source)
+    if column is None or column not in columns:
+        named = ", ".join(map(show, columns[:20]))
+        missing = "" if column is None else f"no column {show(column)}, but "
+        example = f"{source.path}:{columns[0]}"
+        reason = f"has {missing}{named}: name the column to read, as in {show(example)}"
+        raise UnreadableFileError(name, reason) if column is None else UserError(f"{name} {reason}")
+    cells = [row[column] for _, row in rows if row.get(column)]
     return "\n".join(cells) + "\n" if cells else ""
 
 
@@ -115,7 +151,24 @@ def _read_html(content: bytes) -> str:
     # The parser takes the encoding that the page declares; most pages without one are UTF-8.
     encoding = None if b"charset" in content[:2048].lower() or b"encoding" in content[:200] else "utf-8"
     page = html.document_fromstring(content, parser=html.HTMLParser(encoding=encoding))
+    _simplify(page)
     return get_text(html.tostring(page, encoding="unicode"))
+
+
+def _simplify(page: Any) -> None:
+    """Remove what would be laid out with spaces, which can take many times the page's size: columns of equal width,
+    margins, and deep lists. A row of a table becomes a line, with spaces between its cells.
+    """
+    for cell in page.iter("td", "th"):
+        cell.tag, cell.tail = "span", " "
+    for part in page.iter("table", "tr"):
+        part.tag = "article"  # a block that is not indented
+    for each in page.xpath("//*[@style]"):
+        each.set("style", "; ".join(_KEPT_STYLE.findall(each.get("style").lower())))
+    for inner in page.xpath(
+        f"//*[self::ul or self::ol][count(ancestor::ul | ancestor::ol) >= {DEEPEST_LIST}]"
+    ):
+        inner.tag = "article"
 
 
 def _read_epub(content: bytes) -> str:
@@ -129,22 +182,23 @@ def _read_epub(content: bytes) -> str:
     contents = etree.fromstring(archive.read(package), parser)
     files = {each.get("id"): each.get("href") for each in contents.findall(".//opf:item", _OPF)}
     folder = posixpath.dirname(package)
-    chapters = []
-    for item in contents.findall(".//opf:itemref", _OPF):
-        path = posixpath.normpath(posixpath.join(folder, unquote(files[item.get("idref")])))
-        chapters.append(_read_html(archive.read(path)))
+    names = (unquote(files[item.get("idref")]) for item in contents.findall(".//opf:itemref", _OPF))
+    paths = dict.fromkeys(posixpath.normpath(posixpath.join(folder, name)) for name in names)  # each once
+    chapters = [_read_html(archive.read(path)) for path in paths]
     return "\n".join(chapter for chapter in chapters if chapter.strip())
 
 
 def _read_docx(content: bytes) -> str:
     from docx import Document as Word
-    from docx.table import Table
+    from docx.table import Table, _Cell
 
     _open_archive(content)
     lines: list[str] = []
     for part in Word(io.BytesIO(content)).iter_inner_content():
         if isinstance(part, Table):
-            lines += ("\t".join(cell.text for cell in row.cells) for row in part.rows)
+            # `row.cells` would repeat a cell for each column and row that it spans, of which there may be any number.
+            rows = ([_Cell(cell, part).text for cell in row._tr.tc_lst] for row in part.rows)
+            lines += map("\t".join, rows)
         else:
             lines.append(part.text)
     return "\n".join(lines) + "\n"
@@ -153,6 +207,7 @@ def _read_docx(content: bytes) -> str:
 def _read_pdf(content: bytes) -> str:
     from pypdf import PdfReader
 
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # its warnings would print what the file contains
     document = PdfReader(io.BytesIO(content))
     if document.is_encrypted and not document.decrypt(""):
         raise UserError("is encrypted: save a copy without a password")
@@ -160,9 +215,11 @@ def _read_pdf(content: bytes) -> str:
 
 
 def _open_archive(content: bytes) -> zipfile.ZipFile:
+    list_archive(io.BytesIO(content))
     archive = zipfile.ZipFile(io.BytesIO(content))
-    if sum(each.file_size for each in archive.infolist()) > LARGEST:
-        raise UserError(f"unpacks to more than {LARGEST >> 20} MB: convert it to plain text")
+    most = min(LARGEST, max(UNCHECKED, MOST_EXPANSION * len(content)))
+    if sum(each.file_size for each in archive.infolist()) > most:
+        raise UserError(f"unpacks to more than {most >> 20} MB: convert it to plain text")
     return archive
 
 

@@ -19,7 +19,8 @@ from clearhead.text.sources import Source, UnreadableFileError, encoding_of, fin
 # whitespace. So the text can be split where whitespace begins. (\S is stricter than the
 # tokenizers' own class; the four characters after it are whitespace to both.)
 _CUT = re.compile(r"\S(?=[ \t\r\n])")
-_LAST_CUT = re.compile(r".*\S(?=[ \t\r\n])", re.DOTALL)
+_SPACES = " \t\r\n"
+_CUT_FROM_BEHIND = re.compile(r"[ \t\r\n](?=\S)")  # in a reversed text
 
 PIECE = 2**20  # characters; without whitespace for this long, the text is split anywhere
 
@@ -49,8 +50,7 @@ class Document:
             held += text
             if len(held) < PIECE:
                 continue
-            found = _LAST_CUT.match(held)
-            end = found.end() if found else len(held)
+            end = _last_cut(held) or len(held)
             yield held[:end]
             held, empty = held[end:], False
         if held:
@@ -162,6 +162,15 @@ def cut(text: str, length: int) -> Iterator[str]:
         start = found.end()
     if start < len(text):
         yield text[start:]
+
+
+def _last_cut(text: str) -> int:
+    """The last place where the text can be split, or 0. Searches the reversed text, because the end is usually near."""
+    stripped = text.rstrip(_SPACES)
+    if not stripped[-1:].isspace() and len(stripped) < len(text):
+        return len(stripped)
+    found = _CUT_FROM_BEHIND.search(stripped[::-1])
+    return len(stripped) - found.start() - 1 if found else 0
 
 
 def _read(source: Source) -> Iterable[str]:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clearhead.text.batches import Batch, Blanks, blank_generator
+from clearhead.text.start_token import StartToken
 from clearhead.text.tokens import IGNORED, Tokens
 
 SEARCHED = 2**20  # tokens searched for document boundaries at a time
@@ -24,20 +25,24 @@ def windows_for_evaluation(
     batch_size: int,
     before: int,
     blanks: Blanks | None = None,
-    start_id: int | None = None,
+    start: StartToken | None = None,
+    stride: int | None = None,
 ) -> Iterator[Batch]:
-    """Disjoint windows in which each token is a target once; `before` is the id that precedes the first.
+    """Windows in which each token is a target once; `before` is the id that precedes the first.
 
     Windows start at the beginning of each document; several short documents share a row, but do not see each
-    other, so each has the loss that it would have alone. `start_id` precedes each document but the first; by
-    default, the token before it in the text does. With `blanks`, each token is in one window, and which tokens are
-    masked depends only on the window's tokens.
+    other, so each has the loss that it would have alone. `start` begins every window. Windows are disjoint unless
+    `stride` is less than `n_context`: then each starts that many tokens after the last, and all but the first
+    window of a document predict only their last `stride` tokens. With `blanks`, each token is in one window, and
+    which tokens are masked depends only on the window's tokens.
     """
-    if not tokens.are_documents:
+    assert start is None or n_context > 1, "a window of one position has no room for a start token"
+    stride = n_context if stride is None else stride
+    if not tokens.are_documents and start is None and stride == n_context:
         yield from _windows(tokens, n_context, batch_size, before, blanks)
         return
     rows = _Rows(n_context, batch_size)
-    for inputs, targets in _chunks(tokens, n_context, before, blanks, start_id):
+    for inputs, targets in cut_windows(tokens, n_context, before, start, stride, blanks):
         if not (targets != IGNORED).any():
             continue
         if not rows.add(inputs, targets):
@@ -68,23 +73,46 @@ def _windows(tokens: Tokens, T: int, batch_size: int, before: int, blanks: Blank
             )
 
 
-def _chunks(
-    tokens: Tokens, T: int, before: int, blanks: Blanks | None, start_id: int | None
+def cut_windows(
+    tokens: Tokens,
+    T: int,
+    before: int,
+    start: StartToken | None = None,
+    stride: int | None = None,
+    blanks: Blanks | None = None,
 ) -> Iterator[Row]:
-    """The windows of each document, up to T tokens each."""
+    """The windows of each document, up to T tokens each, in the order of the text."""
+    stride = T if stride is None else stride
     for first, last in pairwise(_edges(tokens)):
-        for start in range(first, last, T):
-            stop = min(start + T, last)
-            targets = tokens.targets[start:stop]
+        length = T if start is None else T - 1
+        opening = before if first == 0 else int(tokens[first - 1 : first][0])
+        longest = T if start is None or start.is_opening(opening) else length
+        for begin, counted, stop in _spans(first, last, longest, length, min(stride, length)):
+            targets = tokens.targets[begin:stop]
             if blanks is not None:
                 cut = _cut(blanks, targets)
                 yield cut.inputs[0], cut.targets[0]
                 continue
-            ids = tokens[max(0, start - 1) : stop - 1]
-            inputs = ids if start else np.concatenate(([before], ids))
-            if start == first > 0 and start_id is not None:
-                inputs[0] = start_id
+            targets[: counted - begin] = IGNORED
+            ids = tokens[max(0, begin - 1) : stop - 1]
+            inputs = ids if begin else np.concatenate(([before], ids))
+            if start is not None:
+                start.replace_ends(inputs, tokens)
+                if inputs[0] != start.id:
+                    inputs, targets = start.prepend(inputs, targets)
             yield inputs, targets
+
+
+def _spans(first: int, last: int, longest: int, length: int, stride: int) -> Iterator[tuple[int, int, int]]:
+    """The windows of a document from `first` to `last`: where each begins, where its targets begin, and its end.
+
+    The first window has up to `longest` tokens and all others up to `length`.
+    """
+    stop = min(first + longest, last)
+    yield first, first, stop
+    while stop < last:
+        counted, stop = stop, min(stop + stride, last)
+        yield counted + stride - length, counted, stop
 
 
 def _cut(blanks: Blanks, window: NDArray[np.int64]) -> Batch:
@@ -102,7 +130,7 @@ def _edges(tokens: Tokens) -> Iterator[int]:
 
 
 class _Rows:
-    """Up to `batch_size` rows of T positions, into which parts are packed: each into the first row with room."""
+    """Up to `batch_size` rows of T positions, into which parts are packed: each into the first row where it fits."""
 
     def __init__(self, T: int, batch_size: int) -> None:
         self.T, self.batch_size = T, batch_size
@@ -110,7 +138,7 @@ class _Rows:
         self.lengths: list[int] = []
 
     def add(self, inputs: NDArray[np.int64], targets: NDArray[np.int64]) -> bool:
-        """Add a part to a row; return whether there was room."""
+        """Add a part to a row; return whether it fit."""
         fitting = (row for row, length in enumerate(self.lengths) if length + len(targets) <= self.T)
         row = next(fitting, len(self.parts))
         if row == self.batch_size:

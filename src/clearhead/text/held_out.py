@@ -39,7 +39,7 @@ class HeldOut:
         span = max(LEAST_SPAN, round(PASSAGE / bytes_per_token))
         return cls(training[max(0, len(training) - span) :], validation, span, len(training))
 
-    def remove_from(self, tokens: Tokens, end_id: int) -> Tokens:
+    def remove_from(self, tokens: Tokens, end_id: int | None) -> Tokens:
         """These tokens without what is held out."""
         left_out = np.zeros(len(tokens), bool)
         if self.validation.all_count:
@@ -63,15 +63,17 @@ class HeldOut:
         count = len(same) if same.all() else int(same.argmin())
         return count if count >= max(1, len(held) - _UNSURE) else 0
 
-    def _pieces(self, end_id: int) -> Iterator[tuple[int, int]]:
+    def _pieces(self, end_id: int | None) -> Iterator[tuple[int, int]]:
         """The held-out documents, or parts of documents, as spans of `before` and `validation` combined."""
         ids = np.concatenate((self.before, self.validation[:]))
-        ends = np.flatnonzero(ids == end_id).tolist()
+        ends = [] if end_id is None else np.flatnonzero(ids == end_id).tolist()
         for first, last in pairwise([-1, *ends, len(ids)]):
             if last > max(first + 1, len(self.before)):
                 yield first + 1, last
 
-    def _mark_passages(self, tokens: Tokens, end_id: int, begin: int, left_out: NDArray[np.bool_]) -> None:
+    def _mark_passages(
+        self, tokens: Tokens, end_id: int | None, begin: int, left_out: NDArray[np.bool_]
+    ) -> None:
         ids, span, first = np.concatenate((self.before, self.validation[:])), self.span, len(self.before)
         places = [
             np.arange(max(start, first - span + 1), stop - span + 1)
@@ -81,12 +83,12 @@ class HeldOut:
         if not places:
             return
         at = np.concatenate(places)
-        known, skipped = _hash_spans(ids, span)[at], np.maximum(0, first - at)
+        known, skipped = hash_spans(ids, span)[at], np.maximum(0, first - at)
         order = np.lexsort((skipped, known))
         known, skipped = known[order], skipped[order]
         for start in range(begin, len(tokens) - span + 1, SEARCHED):
             stop = min(start + SEARCHED + span - 1, len(tokens))
-            hashes = _hash_spans(tokens[start:stop], span)
+            hashes = hash_spans(tokens[start:stop], span)
             nearest = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
             found = np.flatnonzero(known[nearest] == hashes)
             change = np.zeros(stop - start + 1, np.int64)
@@ -95,7 +97,12 @@ class HeldOut:
             left_out[start:stop] |= change.cumsum()[:-1] > 0
 
     def _mark_short_documents(
-        self, tokens: Tokens, end_id: int, ends: NDArray[np.int64], begin: int, left_out: NDArray[np.bool_]
+        self,
+        tokens: Tokens,
+        end_id: int | None,
+        ends: NDArray[np.int64],
+        begin: int,
+        left_out: NDArray[np.bool_],
     ) -> None:
         ids, first = np.concatenate((self.before, self.validation[:])), len(self.before)
         short = {
@@ -135,9 +142,9 @@ def _opening(tokens: Tokens, start: int, stop: int) -> bytes:
     return tokens[start : start + max(first + 1, last - 1)].tobytes()
 
 
-def _positions(tokens: Tokens, token: int) -> Iterator[NDArray[np.int64]]:
+def _positions(tokens: Tokens, token: int | None) -> Iterator[NDArray[np.int64]]:
     yield np.empty(0, np.int64)
-    for start in range(0, len(tokens), SEARCHED):
+    for start in range(0, 0 if token is None else len(tokens), SEARCHED):
         yield start + np.flatnonzero(tokens[start : start + SEARCHED] == token)
 
 
@@ -149,7 +156,7 @@ def _mark_ends(ends: NDArray[np.int64], left_out: NDArray[np.bool_]) -> None:
     left_out[ends[(lengths > 0) & (total[ends] - total[starts] == lengths)]] = True
 
 
-def _hash_spans(ids: NDArray[np.int64], span: int) -> NDArray[np.uint64]:
+def hash_spans(ids: NDArray[np.int64], span: int) -> NDArray[np.uint64]:
     """A hash of each `span` consecutive tokens: a polynomial modulo 2^64."""
     if len(ids) < span:
         return np.empty(0, np.uint64)

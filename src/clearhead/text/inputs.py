@@ -19,7 +19,10 @@ LONGEST_NAME = 1000  # characters; a longer text is not the name of a file
 def encode_text(
     given: str | Sequence[int] | Tensor, tokenizer: Tokenizer, n_vocab: int, what: str = "text"
 ) -> list[int]:
-    """The ids of a text, including the start token. `n_vocab` is the model's, which may exceed the tokenizer's."""
+    """The ids of a text, including the start token; ids are taken as they are.
+
+    `n_vocab` is the model's, which may exceed the tokenizer's.
+    """
     text = _listed(given)
     if _are_ids(text):
         check_ids(text, n_vocab)
@@ -32,10 +35,38 @@ def encode_text(
     return ids
 
 
+def encode_continuation(
+    prefix: str | Sequence[int] | None, text: str | Sequence[int], tokenizer: Tokenizer, n_vocab: int
+) -> tuple[list[int], int]:
+    """The ids of a prefix and the text that continues it, and the index of the text's first token.
+
+    Two strings are encoded as one, because that is how the model saw text; spaces at the end of the prefix count as
+    the start of the text. An empty prefix is the start of a document; without a prefix, nothing precedes the text.
+    """
+    if prefix is None:
+        return encode_text(text, tokenizer, n_vocab), 0
+    if not isinstance(prefix, str) or not isinstance(text, str):
+        before = encode_prompt(prefix or None, tokenizer, n_vocab)
+        start_ids = tokenizer.start_ids if isinstance(text, str) else []
+        return before + encode_text(text, tokenizer, n_vocab)[len(start_ids) :], len(before)
+    start = tokenizer.start_ids
+    if not text:
+        raise UserError("the text after the prefix is empty: expected at least one character")
+    shorter = prefix.rstrip()
+    if not shorter:
+        before = encode_prompt(None, tokenizer, n_vocab)
+        return before + tokenizer.encode(prefix + text), len(before)
+    before = start + tokenizer.encode(shorter)
+    whole = start + tokenizer.encode(prefix + text)
+    if len(before) < len(whole):
+        return whole, len(before)
+    return before + tokenizer.encode(prefix[len(shorter) :] + text), len(before)  # one token spans both
+
+
 def encode_prompt(prompt: str | Sequence[int] | None, tokenizer: Tokenizer, n_vocab: int) -> list[int]:
     """The ids of a prompt; without one, those that start a document."""
     if prompt is None:
-        return tokenizer.start_ids or [tokenizer.end_id]
+        return tokenizer.start_ids or [tokenizer.need_end("generating without a prompt")]
     return encode_text(prompt, tokenizer, n_vocab, "prompt")
 
 

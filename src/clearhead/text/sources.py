@@ -19,6 +19,9 @@ from typing import BinaryIO, cast
 from clearhead.errors import UserError, guess
 
 BLOCK = 2**20  # bytes read at a time
+# Texts shrink to a tenth or so. A file of which some beginning expands more than this, to over 32 MB, was made to
+# exhaust memory or time.
+MOST_EXPANSION, UNCHECKED = 200, 2**25
 MOST_GUESSED = 1000  # names searched for a suggestion
 
 # In a folder, files with these suffixes count as text, as do those with .gz or .xz appended, or with only .gz or .xz.
@@ -58,8 +61,15 @@ class Source:
     def blocks(self) -> Iterator[bytes]:
         """The bytes of the file, decompressed if they start like gzip or xz."""
         try:
-            with self._open() as file:
+            size = 0
+            with self.path.open("rb") as packed, _unpack(packed) as file:
                 while block := file.read(BLOCK):
+                    size += len(block)
+                    if size > max(UNCHECKED, MOST_EXPANSION * packed.tell()):
+                        raise UnreadableFileError(
+                            self.name,
+                            f"expands to more than {MOST_EXPANSION} times its size: if it is a text, decompress it",
+                        )
                     yield block
         except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError):
             raise UnreadableFileError(
@@ -69,15 +79,6 @@ class Source:
             raise UnreadableFileError(
                 self.name, f"cannot be read: {error.strerror}; check the file and its permissions"
             ) from None
-
-    def _open(self) -> BinaryIO:
-        with self.path.open("rb") as file:
-            magic = file.read(len(_XZ))
-        if magic.startswith(_GZIP):
-            return cast(BinaryIO, gzip.open(self.path, "rb"))
-        if magic.startswith(_XZ):
-            return cast(BinaryIO, lzma.open(self.path, "rb"))
-        return self.path.open("rb")
 
 
 def find(arguments: Sequence[str | Path], stdin: BinaryIO | None = None) -> list[Source]:
@@ -140,6 +141,17 @@ def _find(argument: str | Path, stdin: BinaryIO | None) -> Iterable[Source]:
         return [_spool(name, pipe)]
 
 
+def _unpack(packed: BinaryIO) -> BinaryIO:
+    """A reader of a file's content, decompressed if it starts like gzip or xz."""
+    magic = packed.read(len(_XZ))
+    packed.seek(0)
+    if magic.startswith(_GZIP):
+        return cast(BinaryIO, gzip.GzipFile(fileobj=packed, mode="rb"))
+    if magic.startswith(_XZ):
+        return cast(BinaryIO, lzma.LZMAFile(packed))
+    return packed
+
+
 def _match(pattern: str) -> list[Source]:
     if not glob.has_magic(pattern):
         meant = guess(Path(pattern).name, _names_beside(Path(pattern)))
@@ -170,6 +182,11 @@ def _walk(folder: Path) -> list[Source]:
     for parent, folders, files in os.walk(folder, onerror=refuse):
         folders[:] = [name for name in folders if not name.startswith(".")]
         paths += [Path(parent) / name for name in files if not name.startswith(".") and _is_text(Path(name))]
+    if not paths and (folder / "config.json").is_file():
+        raise UserError(
+            f"the folder {show(str(folder))} is a model, not a text: give an option such as --from-teachers or --from "
+            "once for each model, and a pattern in quotes"
+        )
     if not paths:
         wanted = " ".join([*sorted(TEXT_SUFFIXES), *sorted(CONVERTED_SUFFIXES)])
         raise UserError(

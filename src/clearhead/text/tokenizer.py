@@ -1,8 +1,10 @@
 """Tokenizers: text to ids and back, in the file format of the `tokenizers` library."""
 
+import hashlib
+import json
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -11,14 +13,30 @@ import tokenizers
 from tokenizers import decoders, models, pre_tokenizers, processors
 
 from clearhead.errors import UserError
-from clearhead.files import inside, read_json, read_text, write_json, write_text
-from clearhead.text.tokenizer_kinds import BYTE_OF, END, MASK, kind_of, train
+from clearhead.files import (
+    describe_placeholder,
+    inside,
+    make_folder,
+    open_regular,
+    read_all,
+    read_json,
+    read_text,
+    write_json,
+    write_text,
+)
+from clearhead.text import guard
+from clearhead.text.guard import JsonT
+from clearhead.text.tokenizer_growth import check_growth
+from clearhead.text.tokenizer_kinds import BYTE_OF, END, MASK, kind_of, read_as_bytes, train
 
+VOCABULARY, MERGES = "vocab.json", "merges.txt"  # instead of tokenizer.json in older folders
+MOST_WAYS = 16  # to form a token, in a list of merges; most have one
 LARGEST_FILE = 2**26  # bytes; the largest published tokenizer.json is about 35 MB
 
 
 class Tokenizer:
-    """A tokenizer from the `tokenizers` library with its end-of-document token; adds nothing to plain text.
+    """A tokenizer from the `tokenizers` library with its end-of-document token, if it has one; adds nothing to plain
+    text.
 
     `ends` are further tokens that end a text, such as the end of a turn in a conversation.
     """
@@ -31,15 +49,18 @@ class Tokenizer:
         inner.no_truncation()
         inner.no_padding()
         inner.encode_special_tokens = True
+        check_growth(inner)
         self._inner = inner
         self._config = config
         self._added = {i: str(token.content) for i, token in inner.get_added_tokens_decoder().items()}
         self._silent = {i for i, token in inner.get_added_tokens_decoder().items() if token.special}
         vocabulary = inner.get_vocab(with_added_tokens=True)
         self.n_vocab = max(vocabulary.values(), default=-1) + 1
-        self.end_id = _find_end(vocabulary, config)
         # Files may name end tokens that their tokenizer lacks, such as those of a larger vocabulary.
-        self.end_ids = tuple(dict.fromkeys([self.end_id, *(i for i in ends if 0 <= i < self.n_vocab)]))
+        known = [i for i in ends if 0 <= i < self.n_vocab]
+        end = _find_end(vocabulary, config)
+        self.end_ids = tuple(dict.fromkeys(known if end is None else [end, *known]))
+        self.end_id = self.end_ids[0] if self.end_ids else None  # the end of a document
         self.mask_id = vocabulary.get(self.special("mask_token") or "")  # the mask token, if there is one
         self.start_ids = self._find_start(vocabulary)  # what the model expects before a text
         self.kind = kind_of(inner)
@@ -83,15 +104,57 @@ class Tokenizer:
                 f"{folder} has a tokenizer.model but no tokenizer.json: create it with transformers' "
                 "AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)"
             )
+        if not path.exists() and (folder / VOCABULARY).exists() and (folder / MERGES).exists():
+            return cls._of_merges(folder, ends)
         text = read_text(path, LARGEST_FILE)
         config = read_json(inside(folder, "tokenizer_config.json"))
+        return cls._build(path, config, ends, lambda: tokenizers.Tokenizer.from_str(text))
+
+    @classmethod
+    def _of_merges(cls, folder: Path, ends: Iterable[int]) -> "Tokenizer":
+        """GPT-2's byte-level BPE from vocab.json and merges.txt, as older folders have it."""
+        path = inside(folder, VOCABULARY)
+        vocabulary = read_json(path)
+        text = read_text(inside(folder, MERGES))
+        if text.count("\n") > MOST_WAYS * len(vocabulary) + 2:
+            raise UserError(
+                f"{folder / MERGES} has {text.count(chr(10))} lines, but {path} only {len(vocabulary)} tokens; "
+                "copy both again from their source"
+            )
+        lines = text.split("\n")
+        lines = lines[1:] if lines[0].startswith("#version") else lines
+        merges = [(left, right) for left, _, right in (line.partition(" ") for line in lines if line)]
+        about = inside(folder, "tokenizer_config.json")
+        config = read_json(about) if about.exists() else {}
+        config["tokenizer_class"] = "PreTrainedTokenizerFast"
+        if config.get("eos_token") is None and END in vocabulary:
+            config["eos_token"] = END
+
+        def build() -> tokenizers.Tokenizer:
+            inner = read_as_bytes(tokenizers.Tokenizer(models.BPE(vocab=vocabulary, merges=merges)), True)
+            roles = (config.get(role) for role in ("bos_token", "eos_token", "unk_token", "pad_token"))
+            named = (role.get("content") if isinstance(role, dict) else role for role in roles)
+            inner.add_special_tokens([each for each in dict.fromkeys(named) if each in vocabulary])
+            return inner
+
+        return cls._build(path, config, ends, build)
+
+    @classmethod
+    def _build(
+        cls,
+        path: Path,
+        config: dict[str, object],
+        ends: Iterable[int],
+        build: Callable[[], tokenizers.Tokenizer],
+    ) -> "Tokenizer":
+        folder = path.parent
         template = inside(folder, "chat_template.jinja")
         if template.exists():
             config["chat_template"] = read_text(template)
-        elif isinstance(config.get("chat_template"), list):
-            config["chat_template"] = _default_template(config["chat_template"])
+        elif isinstance(named := config.get("chat_template"), list):
+            config["chat_template"] = _default_template(named)
         try:
-            return cls(tokenizers.Tokenizer.from_str(text), config, ends)
+            return cls(build(), config, ends)
         except UserError as error:
             raise UserError(f"{folder}: {error}") from None
         except (KeyboardInterrupt, SystemExit):
@@ -100,12 +163,15 @@ class Tokenizer:
             BaseException
         ) as error:  # the library raises nothing narrower, and its panics are not Exceptions
             reason = " ".join(str(error).split())[:300]
+            with open_regular(path) as file:
+                if (what := describe_placeholder(read_all(file, 64))) is not None:
+                    raise UserError(f"{path} {what}") from None
             raise UserError(f"{path} is not a tokenizer ({reason}); copy it again from its source") from None
 
     def save(self, folder: Path | str, model_max_length: int) -> None:
         """Write tokenizer.json and tokenizer_config.json, each atomically."""
         config = {**self._config, "model_max_length": model_max_length}
-        Path(folder).mkdir(parents=True, exist_ok=True)
+        make_folder(Path(folder))
         write_text(Path(folder) / "tokenizer.json", self._inner.to_str(pretty=True))
         write_json(Path(folder) / "tokenizer_config.json", config)
 
@@ -117,6 +183,26 @@ class Tokenizer:
     def to_json(self) -> str:
         """The contents of tokenizer.json, on one line."""
         return str(self._inner.to_str())
+
+    @property
+    def chat_template(self) -> str | None:
+        template = self._config.get("chat_template")
+        return template if isinstance(template, str) else None
+
+    def need_end(self, what: str) -> int:
+        """The end token; without one, raise an error. `what` names the feature."""
+        if self.end_id is None:
+            raise UserError(
+                f"{what} requires an end token, but this model's tokenizer has none: set eos_token in its "
+                "tokenizer_config.json to the token that ends a document"
+            )
+        return self.end_id
+
+    @property
+    def sha256(self) -> str:
+        """A hash of the contents of both files, except the maximum length."""
+        config = {name: value for name, value in self._config.items() if name != "model_max_length"}
+        return hashlib.sha256(json.dumps([self.to_json(), config], sort_keys=True).encode()).hexdigest()
 
     def special(self, role: str) -> str | None:
         """A special token by its role, such as bos_token, if there is one."""
@@ -178,11 +264,34 @@ class Tokenizer:
     def encode_template(self, text: str) -> tuple[list[int], list[int]]:
         """The ids of a rendered chat template, with special tokens parsed, and the offset of each.
 
-        Not for untrusted text, which could contain the end of a turn.
+        Not for untrusted text, which could contain the end of a turn: see `encode_guarded`.
         """
         self.check(text)
         encoding = self._reading_specials.encode(text, add_special_tokens=False)
         return list(encoding.ids), [start for start, _ in encoding.offsets]
+
+    def guard(self, messages: JsonT) -> JsonT:
+        """The messages, or any JSON value, as `encode_guarded` needs them, with special tokens as text."""
+        return guard.guard(messages, self._control)
+
+    def encode_guarded(self, text: str) -> list[int]:
+        """The ids of a chat template rendered with guarded messages: only the template's own special tokens are
+        parsed.
+        """
+        if guard.MARK not in text:
+            return self.encode_template(text)[0]
+        self.check(text.replace(guard.MARK, ""))
+        with _panics():
+            return guard.encode_guarded(self._guarded_copy, text, {*self._silent, *self.end_ids})
+
+    @cached_property
+    def _control(self) -> list[str]:
+        """The tokens that users must not be able to write: special ones, and those that end a text."""
+        return [self._added[i] for i in sorted({*self._silent, *self.end_ids}) if self._added.get(i)]
+
+    @cached_property
+    def _guarded_copy(self) -> tokenizers.Tokenizer:
+        return guard.guarded_copy(self._inner, self._control)
 
     def encode(self, text: str) -> list[int]:
         """The ids of this text and nothing else; "<|endoftext|>" in it is thirteen ordinary characters."""
@@ -277,13 +386,15 @@ def _default_template(named: list[object]) -> object:
     return next(found, {}).get("template")
 
 
-def _find_end(vocabulary: dict[str, int], config: dict[str, object]) -> int:
+def _find_end(vocabulary: dict[str, int], config: dict[str, object]) -> int | None:
     token = config.get("eos_token")
     if isinstance(token, dict):
         token = token.get("content")
+    if token is None:
+        return None
     if not isinstance(token, str) or token not in vocabulary:
         raise UserError(
             f"tokenizer_config.json has eos_token {token!r}: expected a token in the vocabulary; "
-            "set it to the token that ends a document"
+            "set it to the token that ends a document, or remove it"
         )
     return vocabulary[token]

@@ -47,16 +47,14 @@ def train(
 def kind_of(inner: tokenizers.Tokenizer) -> str:
     """The kind of a tokenizer, or "other" for one made elsewhere."""
     before, after = inner.pre_tokenizer, inner.decoder
-    if (
-        not isinstance(inner.model, models.BPE)
-        or inner.normalizer is not None
-        or inner.token_to_id(END) is None
-    ):
+    if not isinstance(inner.model, models.BPE) or inner.normalizer is not None:
         return "other"
     if before is None and isinstance(after, decoders.Fuse):
         return (
             "char" if all(len(token) == 1 for token in inner.get_vocab(with_added_tokens=False)) else "other"
         )
+    if inner.token_to_id(END) is None:
+        return "other"
     if not isinstance(before, pre_tokenizers.ByteLevel) or not isinstance(after, decoders.ByteLevel):
         return "other"
     if before.use_regex:
@@ -81,7 +79,7 @@ def _train_char(pieces: Iterable[str]) -> tokenizers.Tokenizer:
 
 def _make_byte() -> tokenizers.Tokenizer:
     inner = tokenizers.Tokenizer(models.BPE(vocab=BYTE_OF, merges=[]))
-    return _read_bytes(inner, use_regex=False)
+    return read_as_bytes(inner, use_regex=False)
 
 
 def _check_vocab(n_vocab: int, special: int) -> int:
@@ -94,7 +92,7 @@ def _check_vocab(n_vocab: int, special: int) -> int:
 
 
 def _train_bpe(pieces: Iterable[str], n_vocab: int) -> tokenizers.Tokenizer:
-    inner = _read_bytes(tokenizers.Tokenizer(models.BPE()), use_regex=True)
+    inner = read_as_bytes(tokenizers.Tokenizer(models.BPE()), use_regex=True)
     trainer = trainers.BpeTrainer(
         vocab_size=n_vocab,
         min_frequency=2,
@@ -107,7 +105,7 @@ def _train_bpe(pieces: Iterable[str], n_vocab: int) -> tokenizers.Tokenizer:
 
 def _train_words(pieces: Iterable[str], n_vocab: int) -> tokenizers.Tokenizer:
     """A tokenizer for the most frequent words, with the space before them; it splits all others into bytes."""
-    counter = _read_bytes(tokenizers.Tokenizer(models.WordLevel()), use_regex=True)
+    counter = read_as_bytes(tokenizers.Tokenizer(models.WordLevel()), use_regex=True)
     trainer = trainers.WordLevelTrainer(vocab_size=n_vocab, min_frequency=2, show_progress=False)
     _fit(counter, pieces, trainer)
     found = counter.get_vocab(with_added_tokens=False)
@@ -115,12 +113,12 @@ def _train_words(pieces: Iterable[str], n_vocab: int) -> tokenizers.Tokenizer:
     # BPE without merges splits words into bytes, except for those in the vocabulary.
     vocabulary = BYTE_OF | {word: 256 + i for i, word in enumerate(words[: n_vocab - 256])}
     inner = tokenizers.Tokenizer(models.BPE(vocab=vocabulary, merges=[], ignore_merges=True))
-    return _read_bytes(inner, use_regex=True)
+    return read_as_bytes(inner, use_regex=True)
 
 
 def _fit(inner: tokenizers.Tokenizer, pieces: Iterable[str], trainer: trainers.Trainer) -> None:
     """Train in another thread: Ctrl-C reaches only the main thread, which must not wait inside the library."""
-    texts = list(pieces)  # which the library would otherwise read in threads of its own
+    texts = list(pieces)  # which the library would otherwise read in its own threads
     result: Future[None] = Future()
 
     def work() -> None:
@@ -135,7 +133,8 @@ def _fit(inner: tokenizers.Tokenizer, pieces: Iterable[str], trainer: trainers.T
     result.result()
 
 
-def _read_bytes(inner: tokenizers.Tokenizer, use_regex: bool) -> tokenizers.Tokenizer:
+def read_as_bytes(inner: tokenizers.Tokenizer, use_regex: bool) -> tokenizers.Tokenizer:
+    """Make a BPE tokenizer byte-level; `use_regex` splits texts into words first, as GPT-2 does."""
     inner.pre_tokenizer = pre_tokenizers.ByteLevel(
         add_prefix_space=False, trim_offsets=False, use_regex=use_regex
     )
