@@ -4,6 +4,7 @@ import torch
 from clearhead.inspect.trace import Trace
 from clearhead.model.config import PRESETS, Config
 from clearhead.model.transformer import Transformer
+from tests.shapes import GEMMA2, OLMO2_WITH_YARN
 
 SIZES = {"n_vocab": 11, "n_context": 12, "n_block": 3, "n_head": 4, "d_model": 24}
 CHOICES = PRESETS | {
@@ -30,6 +31,9 @@ CHOICES = PRESETS | {
         "d_k": 10,
     },
     "post-norm, with means": {**PRESETS["lecture"], "post_norm": True},
+    "post-norm alone, QK-norm of all heads": {**OLMO2_WITH_YARN, "n_kv_head": 2},
+    "capped": {**GEMMA2, "n_kv_head": 2},
+    "partly without positions": {**PRESETS["modern"], "qk_norm": False, "unrotated_blocks": [0]},
 }
 
 
@@ -38,6 +42,16 @@ def added(network):
     """The two sites of a block whose values are added to the residual stream."""
     normed = "_normed" if network.config.post_norm else ""
     return lambda block: [f"block.{block}.{half}{normed}" for half in ("attention", "feedforward")]
+
+
+def uncapped(trace):
+    """The logits as the unembedding computes them: the sums that are attributed."""
+    return trace.read("logits" if trace.config.logit_cap is None else "logits_raw")
+
+
+def find_norm(config):
+    """The name of a norm that every block has."""
+    return "normed" if config.pre_norm else "attention_normed"
 
 
 # The other choices cover the features of these too.

@@ -6,6 +6,7 @@ import torch
 from clearhead.errors import UserError
 from clearhead.inspect.attribution import Attribution
 from clearhead.model.norm import Norm
+from tests.inspect.conftest import uncapped
 
 
 def test_attributions_sum_to_the_logit(inspect):
@@ -13,7 +14,7 @@ def test_attributions_sum_to_the_logit(inspect):
     for position in (0, 3, -1):
         for token in (0, 7):
             attribution = trace.attribute(token, position)
-            logit = trace.logits[position, token].item()
+            logit = uncapped(trace)[position, token].item()
             assert abs(attribution.total - logit) <= 1e-5 * attribution.values.abs().sum().item()
             assert len(attribution.names) == len(set(attribution.names)) == len(attribution.values)
 
@@ -21,7 +22,9 @@ def test_attributions_sum_to_the_logit(inspect):
 def test_attributions_against_a_token_sum_to_the_difference_of_the_logits(inspect, network):
     trace = inspect()
     with torch.no_grad():
-        logits = network.double()(trace.ids)[0]  # computed without a trace, in double precision
+        # Computed without a trace, in double precision.
+        final = network.double().hidden_states(trace.ids)[0]
+        logits = network.unembedding(final)
     network.float()
     for position in (0, 3, -1):
         for token, other in ((0, 7), (7, 0), (5, 4)):
@@ -33,7 +36,8 @@ def test_attributions_against_a_token_sum_to_the_difference_of_the_logits(inspec
             torch.testing.assert_close(
                 attribution.values, apart[0].values - apart[1].values, rtol=1e-4, atol=1e-4
             )
-    assert attribution.title == "the logit of '5' minus that of '4' after position 6"
+    before = "" if trace.config.logit_cap is None else ", before the cap"
+    assert attribution.title == f"the logit of '5' minus that of '4' after position 6{before}"
     assert trace.attribute(5, against=5).values.abs().max() == 0
 
 
@@ -49,9 +53,10 @@ def test_removing_a_part_removes_its_contribution(inspect, network):
         share = norm.gain.detach() * share / trace["block.2.attention_normed.scale"][:, None]
     without = trace["block.2.output"] - share
     edited = trace.edit({"block.2.output": without, "final.scale": trace["final.scale"]})
-    lost = trace.logits[-1, 5] - edited.logits[-1, 5]
+    whole, rest = uncapped(trace)[-1], uncapped(edited)[-1]
+    lost = whole[5] - rest[5]
     assert lost.item() == pytest.approx(trace.attribute(5)[name], abs=1e-4)
-    lost = lost - (trace.logits[-1, 2] - edited.logits[-1, 2])
+    lost = lost - (whole[2] - rest[2])
     assert lost.item() == pytest.approx(trace.attribute(5, against=2)[name], abs=1e-4)
 
 
@@ -59,16 +64,21 @@ def test_attribution_of_an_edited_trace_has_a_part_for_the_edits(inspect):
     edited = inspect().edit({"block.1.attention": 0.5})
     attribution = edited.attribute(4)
     assert "edits" in attribution.names
-    assert (
-        abs(attribution.total - edited.logits[-1, 4].item()) <= 1e-5 * attribution.values.abs().sum().item()
-    )
+    logit = uncapped(edited)[-1, 4].item()
+    assert abs(attribution.total - logit) <= 1e-5 * attribution.values.abs().sum().item()
 
 
 @pytest.mark.parametrize("site", ["block.1.attention", "final", "logits"])
 def test_difference_of_an_edited_trace_has_a_part_for_the_edits(inspect, site):
-    edited = inspect().edit({site: lambda values: values * torch.linspace(0.5, 1.5, values.shape[-1])})
+    trace = inspect()
+    if site == "logits" and trace.config.logit_cap is not None:
+        before = trace.edit({site: 1.0}).attribute(4)  # of the logit before the cap, which is not edited
+        assert before["edits"] == pytest.approx(0, abs=1e-5)
+        site = "logits_raw"
+    edited = trace.edit({site: lambda values: values * torch.linspace(0.5, 1.5, values.shape[-1])})
     attribution = edited.attribute(4, against=9)
-    difference = (edited.logits[-1, 4] - edited.logits[-1, 9]).item()
+    logits = uncapped(edited)[-1]
+    difference = (logits[4] - logits[9]).item()
     assert attribution["edits"] != 0
     assert abs(attribution.total - difference) <= 1e-5 * attribution.values.abs().sum().item()
 
@@ -92,7 +102,7 @@ def test_score_differences_are_those_of_the_softmax(inspect):
         size = attribution.values.abs().sum().item()
         assert abs(attribution.total - difference) <= 1e-5 * (size + view.why(i, j).values.abs().sum().item())
         weight, other_weight = view.weights[i, j], view.weights[i, other]
-        if weight > 0 and other_weight > 0:  # neither is masked
+        if trace.config.score_cap is None and weight > 0 and other_weight > 0:  # neither is masked
             apart = (weight / other_weight).log().item() * trace.config.d_k**0.5
             assert attribution.total == pytest.approx(apart, rel=1e-3, abs=1e-3)
         reverse = view.why(i, other, against=j)
@@ -100,6 +110,33 @@ def test_score_differences_are_those_of_the_softmax(inspect):
     assert "minus that to" in repr(attribution)
     with pytest.raises(UserError, match="position 9 does not exist"):
         view.why(0, 0, against=9)
+
+
+def test_sums_by_what_was_written_match_a_direct_computation(inspect, network):
+    """Project what one component wrote at each position, computed here from the weights alone."""
+    trace = inspect()
+    i, j, other, block, head = 5, 2, 3, 1, 1
+    split = trace.block[block].head[head].why(i, j, against=other)
+    apart = trace.block[block].head[head].scores[i, j] - trace.block[block].head[head].scores[i, other]
+    for parts in (split.by_key, split.by_query):
+        assert parts.total == pytest.approx(apart.item(), abs=1e-3)
+        assert parts.names == split.names
+    if trace.config.position == "rotary" or trace.config.qk_norm:
+        return  # what follows projects without either
+    norm, d = network.blocks[block].norm, trace.config.d_head
+    written = trace["block.0.head.0.output"]
+    if network.blocks[0].attention_norm is not None and isinstance(network.blocks[0].attention_norm, Norm):
+        return  # the head's output passes through another norm
+    centered = written if norm.shift is None else written - written.mean(-1, keepdim=True)
+    scaled = norm.gain * centered / trace[f"block.{block}.normed.scale"][:, None]
+    shared = head // (trace.config.n_head // trace.config.n_kv_head)
+    keys = scaled @ network.blocks[block].attention.key.weight[d * shared : d * (shared + 1)].T
+    queries = scaled @ network.blocks[block].attention.query.weight[d * head : d * (head + 1)].T
+    query, key = trace.block[block].head[head].query, trace.block[block].head[head].key
+    by_key = (query[i] @ (keys[j] - keys[other])).item()
+    assert split.by_key["block.0.head.0.output"] == pytest.approx(by_key, abs=1e-4)
+    by_query = (queries[i] @ (key[j] - key[other])).item()
+    assert split.by_query["block.0.head.0.output"] == pytest.approx(by_query, abs=1e-4)
 
 
 def test_parts_of_the_key_that_all_positions_share_cancel(inspect):
@@ -141,7 +178,8 @@ def test_attributions_are_shown_as_short_tables(inspect):
     trace = inspect()
     attribution = trace.attribute(7)
     heading, *parts = repr(attribution).splitlines()
-    assert heading.startswith("Attribution(the logit of '7' after position 6: ")
+    before = "" if trace.config.logit_cap is None else ", before the cap"
+    assert heading.startswith(f"Attribution(the logit of '7' after position 6{before}: ")
     assert f"{attribution.total:.4f}, the sum of {len(attribution.names)} parts" in heading
     [(name, value)] = attribution.top(1)
     assert parts[0].split() == [name, f"{value:+.4f}"]

@@ -3,6 +3,7 @@ import torch
 
 from clearhead.errors import UserError
 from clearhead.inspect.comparison import align
+from tests.inspect.conftest import find_norm
 
 
 @pytest.mark.parametrize(
@@ -23,7 +24,12 @@ def test_difference_subtracts_aligned_positions(inspect):
     one, other = inspect(), inspect((3, 1, 4, 1, 6, 9, 2))
     comparison = one.compare(other)
     assert len(comparison.pairs) == 7
-    for name in ("block.1.input", "block.2.head.1.weights", "logits", "block.0.normed.scale"):
+    for name in (
+        "block.1.input",
+        "block.2.head.1.weights",
+        "logits",
+        f"block.0.{find_norm(one.config)}.scale",
+    ):
         assert torch.allclose(comparison.difference(name), other[name] - one[name], atol=1e-6)
     assert comparison.difference("block.0.head.0.masked").isfinite().all()
     assert comparison.distance("block.0.head.0.masked") > 0

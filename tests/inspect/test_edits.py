@@ -6,6 +6,7 @@ import torch
 from clearhead.errors import UserError
 from clearhead.inspect.edits import Edit
 from clearhead.inspect.sites import all_sites
+from tests.inspect.conftest import find_norm
 
 
 def some_sites(config):
@@ -139,4 +140,4 @@ def test_only_selected_columns_change(inspect):
     with pytest.raises(UserError, match="column 99"):
         trace.edit({site: Edit(0, columns=[99])})
     with pytest.raises(UserError, match="columns cannot be selected"):
-        trace.edit({"block.0.normed.scale": Edit(1, columns=[0])})
+        trace.edit({f"block.0.{find_norm(trace.config)}.scale": Edit(1, columns=[0])})

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from clearhead.errors import UserError
 from clearhead.inspect.edits import Edit
+from tests.inspect.conftest import find_norm
 
 TOKEN = 3
 
@@ -57,7 +58,8 @@ def test_gradients_of_probabilities_and_of_the_loss(inspect, of):
             trace.gradient("final", of="loss")
         return
     token = None if of == "loss" else TOKEN
-    sites = ["embedding", "block.0.normed.scale", "block.1.head.2.weights", "block.2.hidden", "logits"]
+    norm = f"block.0.{find_norm(trace.config)}.scale"
+    sites = ["embedding", norm, "block.1.head.2.weights", "block.2.hidden", "logits"]
     for site in sites:
         assert near(trace.gradient(site, of=of, token=token), by_autograd(trace, site, MEASURES[of])), site
 
@@ -87,14 +89,15 @@ def test_gradients_equal_central_differences(inspect):
 
 
 def test_gradients_with_edits_are_those_of_the_edited_model(inspect):
+    norm = f"block.1.{find_norm(inspect().config)}.scale"
     trace = inspect().edit(
         {
             "block.0.head.1.weights": Edit(0.1, at=[2]),
-            "block.1.normed.scale": lambda x: 2 * x,
+            norm: lambda x: 2 * x,
             "block.1.middle": Edit(0.5, columns=[1]),
             "final": lambda x: x + 1,
         }
-    ) if "block.1.middle" in inspect() else inspect().edit({"block.1.normed.scale": lambda x: 2 * x})  # fmt: skip
+    ) if "block.1.middle" in inspect() else inspect().edit({norm: lambda x: 2 * x})  # fmt: skip
     for site in ("embedding", "block.0.head.1.value", "block.0.normed", "block.1.input"):
         expected = by_autograd(trace, site, lambda edited: edited.logits[-1, TOKEN])
         assert near(trace.gradient(site, token=TOKEN), expected), site

@@ -51,8 +51,9 @@ def test_path_of_a_difference_is_the_difference_of_the_paths(inspect):
     torch.testing.assert_close(parts.values, one.values - other.values, rtol=1e-4, atol=1e-5)
     moved = follow_path(trace, 5, 6, hops[:1], against=8).by_position(1)[0, 2].item()
     assert close(parts.total, moved, parts.values)
+    cap = "" if trace.config.logit_cap is None else ", before the cap"
     assert parts.title == (
-        "the logit of '5' minus that of '8' after position 6: the part from position 2 before block 1"
+        f"the logit of '5' minus that of '8' after position 6{cap}: the part from position 2 before block 1"
     )
 
 

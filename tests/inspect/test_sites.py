@@ -36,3 +36,22 @@ def test_symbol_can_be_edited_and_asked_for(network, inspect):
 def test_symbol_in_the_wrong_place_is_refused(inspect, name):
     with pytest.raises(UserError, match="does not exist"):
         inspect()[name]
+
+
+def test_only_models_with_caps_have_the_sites_around_them(network, inspect):
+    trace, config = inspect(), network.config
+    head = "block.1.head.2"
+    for limit, before, after in (
+        (config.score_cap, f"{head}.scaled", f"{head}.capped"),
+        (config.logit_cap, "logits_raw", "logits"),
+    ):
+        changed = after if after.endswith("capped") else before
+        assert (changed in trace.sites()) == (limit is not None)
+        if limit is None:
+            with pytest.raises(UserError, match=f"site '{changed}' does not exist: expected .*"):
+                trace[changed]
+        else:
+            assert trace[before].abs().max() > limit / 2  # the cap has an effect
+            torch.testing.assert_close(trace[after], limit * (trace[before] / limit).tanh())
+            doubled = trace.edit({before: lambda values: 2 * values})
+            torch.testing.assert_close(doubled[after], limit * (2 * trace[before] / limit).tanh())

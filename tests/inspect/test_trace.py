@@ -6,10 +6,11 @@ import pytest
 import torch
 
 from clearhead.errors import UserError
-from clearhead.inspect.sites import all_sites
+from clearhead.inspect.sites import MATRICES, all_sites
 from clearhead.inspect.trace import Trace
 from clearhead.model.config import PRESETS, Config
 from clearhead.model.transformer import Transformer
+from tests.shapes import GEMMA2
 
 SIZES = {"n_vocab": 11, "n_context": 9, "n_block": 2, "n_head": 4, "d_model": 24}
 CHOICES = PRESETS | {
@@ -38,6 +39,9 @@ CHOICES = PRESETS | {
         "d_k": 10,
     },
     "post-norm, with means": {**PRESETS["lecture"], "post_norm": True},
+    "capped, partly local": {**GEMMA2, "n_kv_head": 2},
+    "capped scores": {**PRESETS["lecture"], "score_cap": 0.8},
+    "capped logits": {**PRESETS["modern"], "logit_cap": 1.5, "causal": False},
     "stretched": {
         **PRESETS["modern"],
         "d_head": 16,
@@ -91,8 +95,16 @@ class Reference:
         for i in range(self.c.n_block):
             x = self.feedforward(i, self.attention(i, x))
         final = self.norm(x, "final_norm", "final")
-        logits = self.sites["logits"] = final @ self.w["unembedding.weight"].T
+        logits = final @ self.w["unembedding.weight"].T
+        if self.c.logit_cap is not None:
+            self.sites["logits_raw"] = logits
+            logits = self.cap(logits, self.c.logit_cap)
+        self.sites["logits"] = logits
         self.sites["probabilities"] = logits.exp() / logits.exp().sum(1, keepdim=True)
+
+    def cap(self, values, limit):
+        powers = (2 * values / limit).exp()
+        return limit * (powers - 1) / (powers + 1)
 
     def linear(self, x, name):
         out = x @ self.w[f"{name}.weight"].T
@@ -180,6 +192,9 @@ class Reference:
             scores = torch.stack([torch.stack([q @ k for k in key]) for q in query])
             scaled = scores / math.sqrt(c.d_k)
             masked = scaled.clone()
+            if c.score_cap is not None:
+                masked = self.cap(scaled, c.score_cap)
+                self.sites[f"{at}.head.{j}.capped"] = masked.clone()
             if c.causal:
                 for row in range(self.T):
                     masked[row, row + 1 :] = -math.inf
@@ -286,7 +301,7 @@ def test_padded_sequence_equals_the_text_alone(choice, side):
     for name in both.sites():
         actual = both[name]
         kept = actual[1, own]
-        if name.split(".")[-1] in ("scores", "scaled", "masked", "weights"):
+        if name.split(".")[-1] in MATRICES:
             kept = kept[:, own]
         for part, expected in ((actual[0], alone[0][name]), (kept, alone[1][name])):
             assert error(part, expected) <= 1e-5, name

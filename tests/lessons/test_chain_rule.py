@@ -78,6 +78,19 @@ def test_a_text_of_a_batch():
     assert math.fsum(term.value for term in chain.terms) == pytest.approx(chain.gradient, rel=1e-6)
 
 
+def test_a_weight_is_also_used_by_the_other_texts_of_a_batch():
+    lesson = ch.learn(make_model("modern"), [TEXT, "gfedc"])
+    for name, index in (("block.0.W_1", (2, 3)), ("block.1.normed.gain", (4,)), ("embedding.W", (1, 2))):
+        both = [lesson.chain(name, *index, *([None] * (2 - len(index))), text=text) for text in (0, 1)]
+        own = [math.fsum(term.value for term in chain.terms) for chain in both]
+        gradient = lesson.gradient[name][index].item()
+        assert sum(own) == pytest.approx(gradient, rel=1e-5), name
+        for chain, rest in zip(both, reversed(own), strict=True):
+            assert chain.others == pytest.approx(rest, rel=1e-5, abs=1e-9), name
+            assert chain.n_others == 1
+            assert "from 1 other text" in repr(chain)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -86,7 +99,10 @@ def test_a_text_of_a_batch():
         (("block.0.input", 9, 0), "row"),
         (("block.0.inputs", 0, 0), "block.0.inputs"),
         (("block.0.input", 0, 0, 1), "text"),
-        (("block.0.head.0.OV", 0, 0), "is a product of two weights"),
+        (
+            ("block.0.head.0.OV", 0, 0),
+            "two weights .*: ask for block.0.head.0.W_V or block.0.head.0.W_O",
+        ),
     ],
 )
 def test_a_wrong_place_is_refused(arguments, message):

@@ -16,6 +16,7 @@ from clearhead.lessons.gradients import find_parameter
 from clearhead.lessons.recorder import mirror
 from clearhead.text.tokenizer import Tokenizer
 from clearhead.training.lora import LoRALinear, adapt
+from tests.inspect.conftest import find_norm
 from tests.lessons.conftest import TEXT, make_model
 
 
@@ -27,6 +28,12 @@ def near(actual, expected, most=1e-5):
 def loss_of(model, ids):
     logits = model.network(ids[None])[0]
     return F.cross_entropy(logits[:-1], ids[1:])
+
+
+def make_frozen():
+    model = make_model("modern")
+    model.network.requires_grad_(False)
+    return model
 
 
 def test_loss_and_losses_are_those_of_the_text(model):
@@ -140,6 +147,7 @@ def test_parts_of_the_tokens_sum_to_the_gradient(data, text):
         by_target = lesson.tokens(name, place[0], **column, by="target")
         assert abs(by_target.total - parts.total) <= most
         assert by_target.values[0, -1] == 0  # the last token has no target
+    assert sum(part.value for part in parts.top(2)) + parts.others(2) == pytest.approx(parts.total, abs=most)
     best = parts.top(1)[0]
     assert best.token == text[best.position]
     assert abs(best.value) == parts.values.abs().max()
@@ -177,7 +185,7 @@ def test_parts_by_target_are_the_gradients_of_single_losses(model):
     for name, place in (
         ("block.0.head.1.W_K", (2, 3)),
         ("block.1.W_1", (1, 0)),
-        ("block.0.normed.gain", (4,)),
+        (f"block.0.{find_norm(model.config)}.gain", (4,)),
     ):
         found = lesson.tokens(name, place[0], *place[1:], by="target").values[0]
         for t in (0, 5):
@@ -222,7 +230,7 @@ def test_frozen_weights_have_gradients_but_no_update(model):
         "embedding.W",
         "block.0.head.1.W_K",
         "block.1.W_2",
-        "block.0.normed.gain",
+        f"block.0.{find_norm(model.config)}.gain",
         "block.1.W_1",
         "final",
     ):
@@ -247,6 +255,17 @@ def test_adapters(model):
         assert torch.equal(update.after, after.weight(name))
         torch.testing.assert_close(sum(update.terms.values()), update.change)
         assert update.terms["rounding"].abs().max() <= 1e-12
+        for matrix in update.adapters.values():
+            assert list(matrix.terms)[:2] == ["gradient", "clipping"]
+            assert matrix.change.any()
+            torch.testing.assert_close(sum(matrix.terms.values()), matrix.change)
+            assert matrix.terms["rounding"].abs().max() <= 1e-6 * matrix.change.abs().max() + 1e-9
+    product = [update.adapters[key].after.double() for key in ("B", "A")]
+    rest = update.after.double().T - 2.0 * product[0] @ product[1]
+    frozen = model.network.blocks[
+        1
+    ].feedforward.second.frozen.double()  # the last of the two names is block.1.W_2
+    torch.testing.assert_close(rest, frozen, atol=1e-6, rtol=1e-5)
     assert not lesson.update("final.gain").change.any()
 
 
@@ -283,7 +302,14 @@ def test_steps_on_one_text_lower_its_loss(model):
         ),
         (lambda: ch.learn(MODEL, TEXT).gradient["nothing"], "site 'nothing' does not exist"),
         (lambda: ch.learn(MODEL, TEXT).update("block.0.W_9"), "weight 'block.0.W_9' does not exist"),
-        (lambda: ch.learn(MODEL, TEXT).update("block.0.head.0.QK"), "is a product of two weights"),
+        (
+            lambda: ch.learn(MODEL, TEXT).update("block.0.head.0.QK"),
+            "the product of two weights and has no update of its own: ask for block.0.head.0.W_Q or block.0.head.0.W_K",
+        ),
+        (
+            lambda: ch.learn(MODEL, TEXT).value("block.0.head.0.QK"),
+            r"is a weight, not a site: its value is lesson.model.weight\('block.0.head.0.QK'\)",
+        ),
         (lambda: ch.learn(MODEL, TEXT).tokens("block.0.W_1", 0), "expected a row and a column"),
         (lambda: ch.learn(MODEL, TEXT).tokens("block.0.b_1", 0, 1), "expected one index"),
         (lambda: ch.learn(MODEL, TEXT).tokens("block.0.W_1", 0, 999), "column 999 does not exist"),
@@ -291,6 +317,7 @@ def test_steps_on_one_text_lower_its_loss(model):
             lambda: ch.learn(MODEL, TEXT).tokens("block.0.b_1", 0, by="loss"),
             "by = 'loss': expected position or target",
         ),
+        (lambda: ch.learn(make_frozen(), TEXT), r"all weights are frozen, .*: call requires_grad_\(\)"),
         (lambda: ch.learn(MODEL, TEXT).step(0), "count = 0: expected an integer of at least 1"),
         (lambda: ch.learn(MODEL, TEXT).update("block.0.W_1").at(999, 0), "does not name one of its numbers"),
     ],

@@ -6,6 +6,7 @@ import torch
 import clearhead as ch
 from clearhead.inspect.weights import weight_names
 from clearhead.lessons.lesson import fork
+from clearhead.lessons.update import Update
 from tests.lessons.conftest import TEXT, make_model
 
 NAMES = {
@@ -57,6 +58,50 @@ def test_rows_of_normuon():
     torch.testing.assert_close(*norms)  # NorMuon keeps the norm
     assert update.terms["rounding"].abs().max() <= 1e-12
     assert update.state["second_moment"].shape == update.before.shape
+
+
+def make_update(goes_up, **terms):
+    numbers = {name: torch.tensor([value], dtype=torch.float64) for name, value in terms.items()}
+    before = torch.zeros(1, dtype=torch.float64)
+    after = sum(numbers.values())
+    assert (after > 0).item() == goes_up
+    return Update("final.gain", before, after, 0.01, 0.1, {}, numbers, {})
+
+
+@pytest.mark.parametrize(
+    ("cause", "goes_up", "terms"),
+    [
+        ("gradient", True, {"gradient": 3.0, "clipping": -1.0, "momentum": 1.0, "weight_decay": -0.5}),
+        ("gradient", True, {"gradient": 3.0, "momentum": -2.0, "second_moment": 4.0, "weight_decay": 2.0}),
+        ("momentum", False, {"gradient": 3.0, "momentum": -4.0, "second_moment": -9.0, "weight_decay": 1.0}),
+        ("momentum", False, {"gradient": 0.0, "momentum": -4.0, "second_moment": -9.0}),
+        ("newton_schulz", True, {"gradient": -3.0, "clipping": 2.0, "newton_schulz": 2.0, "shape": 5.0}),
+        ("newton_schulz", True, {"gradient": 3.0, "momentum": -4.0, "newton_schulz": 2.0}),
+        ("weight_decay", True, {"gradient": -3.0, "momentum": 1.0, "weight_decay": 4.0}),
+        ("weight_decay", True, {"gradient": 3.0, "momentum": -2.0, "weight_decay": 4.0}),
+        ("weight_decay", False, {"gradient": 0.0, "momentum": 0.0, "weight_decay": -4.0, "rounding": 0.1}),
+        ("rounding", True, {"gradient": -1.0, "weight_decay": -1.0, "rounding": 3.0}),
+        ("adapter_B", True, {"adapter_A": 1.0, "adapter_B": 3.0, "adapter_AB": -1.0}),
+    ],
+)
+def test_the_cause_of_a_direction(cause, goes_up, terms):
+    assert make_update(goes_up, **terms).cause(0) == cause
+
+
+def test_nothing_has_no_cause():
+    assert (
+        Update("final.gain", *torch.zeros(2, 1), 0.0, 0.0, {}, {"frozen": torch.zeros(1)}, {}).cause(0)
+        is None
+    )
+
+
+def test_a_tiny_gradient_moves_a_weight_by_less_than_the_learning_rate():
+    """AdamW's first step is the learning rate times g/(|g| + epsilon)."""
+    model = make_model("lecture")
+    update = ch.learn(model, TEXT, optimizer="adamw", weight_decay=0.0).update("block.0.W_1")
+    g = update.stages["clipping"].double()
+    expected = -update.learning_rate * g / (g.abs() + update.epsilon)
+    torch.testing.assert_close(update.change, expected, rtol=1e-6, atol=1e-12)
 
 
 def test_a_step_that_is_not_finite_is_skipped():

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from clearhead.errors import UserError
 from clearhead.inspect.block_steps import norm_scale
 from clearhead.inspect.residual_trace import ResidualTrace
-from clearhead.inspect.sites import Site
+from clearhead.inspect.sites import Site, unembedded
 from clearhead.model.block import Block
 from clearhead.model.norm import Norm
 from clearhead.model.position import rotate
@@ -40,7 +40,7 @@ class Attribution:
 
     def top(self, count: int = 10) -> list[tuple[str, float]]:
         """Return the parts with the largest absolute contribution."""
-        order = self.values.abs().argsort(descending=True)[:count].tolist()
+        order = self.values.abs().argsort(descending=True, stable=True)[:count].tolist()
         return [(self.names[i], self.values[i].item()) for i in order]
 
     def __repr__(self) -> str:
@@ -75,6 +75,16 @@ class ScoreAttribution:
     def total(self) -> float:
         return self.values.sum().item()
 
+    @property
+    def by_key(self) -> Attribution:
+        """Sum over the query's parts: what each component's writing at the key position contributes."""
+        return Attribution(self.names, self.values.sum(0), f"{self.title}, by what was written at the key")
+
+    @property
+    def by_query(self) -> Attribution:
+        """Sum over the key's parts: what each component's writing at the query position contributes."""
+        return Attribution(self.names, self.values.sum(1), f"{self.title}, by what was written at the query")
+
     def top(self, count: int = 10) -> list[tuple[str, str, float]]:
         """Return the pairs with the largest absolute contribution: query part, key part, value."""
         order = self.values.flatten().abs().argsort(descending=True)[:count].tolist()
@@ -105,7 +115,10 @@ def _heading(attribution: Attribution | ScoreAttribution) -> str:
 def attribute_logit(
     trace: ResidualTrace, token: int, position: int, against: int | None = None
 ) -> Attribution:
-    """Decompose a token's logit at a position, minus that of `against` if given, into one part per component."""
+    """Decompose a token's logit at a position, minus that of `against` if given, into one part per component.
+
+    A soft-capped logit is not a sum of parts: what is decomposed is the logit before the cap.
+    """
     network = trace.network
     names, parts = _stack(written(trace, position, trace.config.n_block))
     scale = trace.read("final.scale").reshape(-1)[position]
@@ -113,11 +126,11 @@ def attribute_logit(
     if trace.edits.of(None).made:
         names, parts = _with_edits(names, parts, trace.read("final", rows=position)[0])
     values = parts @ logit_direction(trace, token, against)
-    if trace.edits.touch(Site("logits")):
+    if trace.edits.touch(unembedded(trace.config)):
         logit = read_logit(trace, token, position, against)
         names, values = _with_edits(names, values[:, None], logit[None])
         values = values[:, 0]
-    return Attribution(names, values, logit_name(trace, token, position, against))
+    return Attribution(names, values, attributed_name(trace, token, position, against))
 
 
 def logit_direction(trace: ResidualTrace, token: int, against: int | None) -> Tensor:
@@ -127,9 +140,15 @@ def logit_direction(trace: ResidualTrace, token: int, against: int | None) -> Te
 
 
 def read_logit(trace: ResidualTrace, token: int, position: int, against: int | None) -> Tensor:
-    """Return a token's logit at a position, minus that of `against` if given."""
-    logits = trace.read("logits", rows=position)[0]
+    """Return a token's logit at a position, before a cap, minus that of `against` if given."""
+    logits = trace.read(str(unembedded(trace.config)), rows=position)[0]
     return logits[token] if against is None else logits[token] - logits[against]
+
+
+def attributed_name(trace: ResidualTrace, token: int, position: int, against: int | None) -> str:
+    """Name the logit, or difference of logits, that is a sum of parts."""
+    name = logit_name(trace, token, position, against)
+    return name if trace.config.logit_cap is None else f"{name}, before the cap"
 
 
 def logit_name(trace: ResidualTrace, token: int, position: int, against: int | None) -> str:
@@ -176,15 +195,19 @@ def _side(trace: ResidualTrace, block: int, head: int, position: int, name: str)
     names, parts = _stack(written(trace, position, block))
     if edited:  # after each step, what the edits changed becomes a separate part
         names, parts = _with_edits(names, parts, trace.read(f"block.{block}.input", rows=position)[0])
-    scale = trace.read(f"block.{block}.normed.scale")[position]
-    names, parts = through_norm(module.norm, names, parts, scale, "shift")
+    if isinstance(module.norm, Norm):
+        scale = trace.read(f"block.{block}.normed.scale")[position]
+        names, parts = through_norm(module.norm, names, parts, scale, "shift")
     if edited:
         names, parts = _with_edits(names, parts, trace.read(f"block.{block}.normed", rows=position)[0])
     names, parts = _through_linear(linear, own, trace.config.d_head, names, parts)
     raw = trace.read(f"block.{block}.head.{head}.{name}_raw", rows=position)[0]
     if edited:
         names, parts = _with_edits(names, parts, raw)
-    if norm is not None:
+    if norm is not None and trace.config.qk_norm_joint:
+        scale = trace.steps(block).joint_scale(name)[0, 0, position]
+        parts = norm.gain.view(-1, trace.config.d_head)[own] * parts / scale
+    elif norm is not None:
         names, parts = through_norm(norm, names, parts, norm_scale(norm, raw), "head shift")
     if trace.rotations[block] is not None:
         cos, sin = (angles[:, position : position + 1] for angles in trace.rotations[block] or ())

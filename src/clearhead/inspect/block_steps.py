@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from clearhead.inspect.edits import Edits
 from clearhead.inspect.sites import Site
-from clearhead.model.attention_steps import compare, divide, mix, softmax, write
+from clearhead.model.attention_steps import cap, compare, divide, mix, softmax, write
 from clearhead.model.attention_steps import mask as mask_scores
 from clearhead.model.block import Block
 from clearhead.model.config import Config
@@ -81,14 +81,17 @@ class BlockSteps:
 
     @cached_property
     def normed_scale(self) -> Tensor:
+        assert isinstance(self.block.norm, Norm)
         return self._edited("normed.scale", norm_scale(self.block.norm, self.input))
 
     @cached_property
     def normed(self) -> Tensor:
         return self._edited("normed", self._norm(self.block.norm, "normed", self.input))
 
-    def _norm(self, norm: Norm, name: str, x: Tensor) -> Tensor:
-        """Apply the model's norm, or its formula if the mean or scale is edited."""
+    def _norm(self, norm: nn.Module, name: str, x: Tensor) -> Tensor:
+        """Apply the model's norm, if there is one, or its formula if the mean or scale is edited."""
+        if not isinstance(norm, Norm):
+            return x.view_as(x)  # another tensor, whose gradient is its own
         touched = {site.name for site, _ in self.edits.made}
         if f"{name}.mean" not in touched and f"{name}.scale" not in touched:
             return norm(x)
@@ -126,13 +129,40 @@ class BlockSteps:
 
     @cached_property
     def query_normed(self) -> Tensor:
-        norm = self.block.attention.query_norm
-        return self.query_raw if norm is None else self._edited_heads("query_normed", norm(self.query_raw))
+        return self._normalize_heads("query", self.block.attention.query_norm, self.query_raw, self.heads)
 
     @cached_property
     def key_normed(self) -> Tensor:
-        norm = self.block.attention.key_norm
-        return self.key_raw if norm is None else self._edited_heads("key_normed", norm(self.key_raw))
+        return self._normalize_heads("key", self.block.attention.key_norm, self.key_raw, self._shared)
+
+    def _normalize_heads(self, role: str, norm: Norm | None, raw: Tensor, heads: list[int]) -> Tensor:
+        if norm is None:
+            return raw
+        if not self.config.qk_norm_joint:
+            return self._edited_heads(f"{role}_normed", norm(raw))
+        gain = norm.gain.view(-1, 1, self.config.d_head)[heads]
+        return self._edited_heads(f"{role}_normed", gain * raw / self.joint_scale(role))
+
+    def joint_scale(self, role: str) -> Tensor:
+        """The divisor of a QK-norm over all heads together: B 1 T 1.
+
+        Keys that several heads share count once per head: this matters only if they are edited in one head alone.
+        """
+        every = self if self.heads == list(range(self.config.n_head)) else self._all_heads
+        raw: Tensor = getattr(every, f"{role}_raw")
+        return (raw.pow(2).mean((1, 3), keepdim=True) + self.config.norm_epsilon).sqrt()
+
+    @cached_property
+    def _all_heads(self) -> BlockSteps:
+        return BlockSteps(
+            self.block,
+            self.number,
+            self.config,
+            self.x.expand(self.B, -1, -1),
+            self.mask,
+            self.rotation,
+            self.edits,
+        )
 
     @cached_property
     def query(self) -> Tensor:
@@ -154,11 +184,16 @@ class BlockSteps:
         return self._edited_heads("scaled", divide(self.scores, self.config.d_k))
 
     @cached_property
+    def capped(self) -> Tensor:
+        limit = self.config.score_cap
+        return self.scaled if limit is None else self._edited_heads("capped", cap(self.scaled, limit))
+
+    @cached_property
     def masked(self) -> Tensor:
         matrix = self.mask.rows(self.rows, self.x.shape[1])
         if matrix is not None and matrix.dim() == 4:
-            matrix = matrix[: len(self.scaled)]  # a repeated text has one row here as well
-        masked = self.scaled if matrix is None else mask_scores(self.scaled, matrix)
+            matrix = matrix[: len(self.capped)]  # a repeated text has one row here as well
+        masked = self.capped if matrix is None else mask_scores(self.capped, matrix)
         return self._edited_heads("masked", masked)
 
     @cached_property
@@ -214,6 +249,7 @@ class BlockSteps:
 
     @cached_property
     def normed2_scale(self) -> Tensor:
+        assert isinstance(self.block.norm2, Norm)
         return self._edited("normed2.scale", norm_scale(self.block.norm2, self._second_input))
 
     @cached_property

@@ -91,7 +91,7 @@ class TracingDecoder:
         if self.ids.shape[1] + ids.shape[1] > self.network.config.n_context:
             self.ids = torch.cat((self.ids, ids), dim=1)
             return self.network(self.ids[:, -self.network.config.n_context :])[:, -1]
-        self.logits.append(self.network.unembedding(self.network.final_norm(self.run_blocks(ids))))
+        self.logits.append(self.network.unembed(self.network.final_norm(self.run_blocks(ids))))
         return self.logits[-1][:, -1]
 
     def decode_one(self, ids: Tensor) -> Tensor:

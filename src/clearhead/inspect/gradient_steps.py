@@ -12,7 +12,7 @@ from functools import cached_property
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from clearhead.inspect.block_steps import BlockSteps, apply_norm
 from clearhead.inspect.edits import Edits
@@ -69,7 +69,7 @@ def set_random_state(state: Tensor, device: torch.device) -> None:
 
 
 class GradientSteps(BlockSteps):
-    """The steps of a block, where every site is part of the graph, also one with an edited, constant value."""
+    """The steps of a block, where every site is part of the graph, even one with an edited, constant value."""
 
     def __init__(self, forward: ForwardPass, i: int) -> None:
         dtype = forward.network.embedding.weight.dtype  # under autocast, the stream may be bfloat16
@@ -84,8 +84,10 @@ class GradientSteps(BlockSteps):
     def _edited_heads(self, name: str, tensor: Tensor) -> Tensor:
         return _differentiable(super()._edited_heads(name, tensor))
 
-    def _norm(self, norm: Norm, name: str, x: Tensor) -> Tensor:
+    def _norm(self, norm: nn.Module, name: str, x: Tensor) -> Tensor:
         """The norm by its formula, so that its mean and scale are part of the graph."""
+        if not isinstance(norm, Norm):
+            return x.view_as(x)  # another tensor, whose gradient is its own
         mean = getattr(self, f"{name}_mean") if norm.shift is not None else 0.0
         return apply_norm(norm, x, mean, getattr(self, f"{name}_scale"))
 

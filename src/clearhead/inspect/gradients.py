@@ -96,7 +96,10 @@ class SiteGradients:
 
         mean = add("final.mean", norm_mean(last)) if norm.shift is not None else 0.0
         final = add("final", apply_norm(norm, last, mean, add("final.scale", norm_scale(norm, last))))
-        logits = add("logits", network.unembedding(final))
+        logits = network.unembedding(final)
+        if network.config.logit_cap is not None:
+            logits = network.cap_logits(add("logits_raw", logits))
+        logits = add("logits", logits)
         found = torch.autograd.grad(
             logits,
             list(sites.values()),

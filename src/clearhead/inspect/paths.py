@@ -19,8 +19,8 @@ from clearhead.errors import UserError
 from clearhead.inspect.attribution import (
     EDITS,
     Attribution,
+    attributed_name,
     logit_direction,
-    logit_name,
     read_logit,
     written,
 )
@@ -53,7 +53,7 @@ class LinearReadout:
         scale = trace.read("final.scale").reshape(-1)[position]
         rest = {} if norm.shift is None else {"final.shift": (norm.shift @ direction).item()}
         total = read_logit(trace, token, position, against).item()
-        direction, target = _before(norm, direction, scale), logit_name(trace, token, position, against)
+        direction, target = _before(norm, direction, scale), attributed_name(trace, token, position, against)
         return cls(trace, position, trace.config.n_block, direction, rest, total, target)
 
     def through(self, block: int, head: int, source: int) -> LinearReadout:
@@ -72,11 +72,11 @@ class LinearReadout:
         direction, rest = written_along @ value.weight[own], {}  # C
         if value.bias is not None:
             rest["bias"] = (value.bias[own] @ written_along).item()
-        if norm.shift is not None:
-            rest["shift"] = (norm.shift @ direction).item()
-        scale = trace.read(f"block.{block}.normed.scale")[source]
         total = (trace.read(f"{name}.value", rows=source)[0] @ written_along).item()
-        direction = _before(norm, direction, scale)
+        if isinstance(norm, Norm):
+            if norm.shift is not None:
+                rest["shift"] = (norm.shift @ direction).item()
+            direction = _before(norm, direction, trace.read(f"block.{block}.normed.scale")[source])
         return LinearReadout(trace, source, block, direction, rest, total, self.target)
 
     def attribution(self) -> Attribution:

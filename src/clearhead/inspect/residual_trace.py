@@ -85,7 +85,19 @@ class ResidualTrace(BaseTrace):
     @cached_property
     def _logits(self) -> Tensor:
         with torch.set_grad_enabled(self.grad):
-            return self._edited("logits", self.network.unembedding(self._end("final")))
+            return self._cap(self._logits_raw)
+
+    @property
+    def _logits_raw(self) -> Tensor:
+        """The logits before the cap; without a cap, the logits before an edit of them."""
+        return self._raw_logits(self._end("final"))
+
+    def _raw_logits(self, final: Tensor) -> Tensor:
+        logits = self.network.unembedding(final)
+        return logits if self.config.logit_cap is None else self._edited("logits_raw", logits)
+
+    def _cap(self, raw: Tensor) -> Tensor:
+        return self._edited("logits", self.network.cap_logits(raw))
 
     def _run(self, known: ResidualStream, first: int, watch: Callable[[], object]) -> ResidualStream:
         inputs, middles = known.inputs[:first], known.middles[:first]
@@ -169,10 +181,15 @@ class ResidualTrace(BaseTrace):
 
     def _read(self, site: Site, rows: Tensor | None) -> Tensor:
         if site.block is None:
-            untouched = "_logits" not in vars(self) and not self.edits.of(None).made
-            if site.name == "logits" and rows is not None and untouched:
+            known = site.name == "logits" and "_logits" in vars(self)
+            if (
+                site.name in ("logits", "logits_raw")
+                and rows is not None
+                and not (known or self.edits.of(None).made)
+            ):
                 # With a large vocabulary, a few rows cost far less than all of them.
-                return self.network.unembedding(self._end("final")[:, rows])
+                raw = self.network.unembedding(self._end("final")[:, rows])
+                return self.network.cap_logits(raw) if site.name == "logits" else raw
             tensor = self._end(site.name)
             return tensor if rows is None else tensor[:, rows]
         if site.head is None and site.kv_head is None:
@@ -243,7 +260,7 @@ class ResidualTrace(BaseTrace):
             return self._final(last)
         if name == "probabilities":
             return self._edited(name, self._logits.softmax(-1))
-        return self._logits
+        return self._logits_raw if name == "logits_raw" else self._logits
 
     def _final(self, last: Tensor) -> Tensor:
         norm = self.network.final_norm
@@ -255,7 +272,7 @@ class ResidualTrace(BaseTrace):
 
     def unembed(self, stream: Tensor) -> Tensor:
         """Return the logits for this stream after the last block: B T C → B T V."""
-        return self._edited("logits", self.network.unembedding(self._final(stream)))
+        return self._cap(self._raw_logits(self._final(stream)))
 
     def _position_vectors(self) -> Tensor:
         if self.network.position is not None:

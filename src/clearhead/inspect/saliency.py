@@ -129,19 +129,41 @@ def attribute_inputs(
         raise UserError(f"points = {points!r}: expected an integer of at least 1")
     place = parse_site(site, trace.config)
     if place.name == "masked":
+        before = "scaled" if trace.config.score_cap is None else "capped"
         raise UserError(
-            f"{site} is -inf where a position may not be attended to: attribute to scaled instead"
+            f"{site} is -inf where a position may not be attended to: attribute to {before} instead"
         )
     value = trace.read(site).detach()
-    start = torch.as_tensor(baseline, dtype=value.dtype, device=value.device).expand_as(value)
+    start = _check_baseline(baseline, value, site)
+    title = logit_name(trace, objective.token, objective.position, objective.against)
     if method == "gradient_x_input":
         gradient = site_gradients(trace, objective).read(place)[0]
+        title = f"gradient × input for {title}"
     else:
         gradient = _mean_gradient(trace, objective, place, start, value, points)
+        moved = trace.with_edits(Edits.parse({site: start}, trace.config))
+        change = _logit(trace, objective) - _logit(moved, objective)
+        title = f"integrated gradients for {title}, which differs from that of the baseline by {change:.4f}"
     parts = (value - start) * gradient
     texts = [f"{i} {text}" for i, text in enumerate(trace.pieces[0])]
-    title = logit_name(trace, objective.token, objective.position, objective.against)
     return Attribution(texts, parts.flatten(1).sum(1) if parts.dim() > 1 else parts, title)
+
+
+def _check_baseline(baseline: float | Tensor, value: Tensor, site: str) -> Tensor:
+    """The baseline in the shape of the site's value."""
+    try:
+        return torch.as_tensor(baseline, dtype=value.dtype, device=value.device).expand_as(value)
+    except (RuntimeError, TypeError, ValueError):
+        given = "×".join(map(str, baseline.shape)) if isinstance(baseline, Tensor) else f"{baseline!r:.60}"
+        shape = "×".join(map(str, value.shape))
+        raise UserError(f"baseline is {given}: expected a number or a tensor like {site}, {shape}") from None
+
+
+def _logit(trace: ResidualTrace, objective: Objective) -> float:
+    """The logit, or difference of logits, that is attributed."""
+    logits = trace.read("logits", rows=objective.position)[0]
+    found = logits[objective.token].item()
+    return found if objective.against is None else found - logits[objective.against].item()
 
 
 def _mean_gradient(

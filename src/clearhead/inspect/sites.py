@@ -28,6 +28,7 @@ HEAD_SYMBOLS = {"q": "query", "k": "key", "v": "value", "alpha": "weights", "a":
 MATRICES = (
     "scores",
     "scaled",
+    "capped",
     "masked",
     "weights",
 )  # T T: a row per query position, a column per key position
@@ -57,7 +58,13 @@ def dotted(name: str) -> str:
 
 def end_names(config: Config) -> tuple[str, ...]:
     place = ("position",) if config.position in ("learned", "sinusoidal") else ()
-    return ("embedding", *place, "final", *_norm("final", config), "logits", "probabilities")
+    raw = () if config.logit_cap is None else ("logits_raw",)
+    return ("embedding", *place, "final", *_norm("final", config), *raw, "logits", "probabilities")
+
+
+def unembedded(config: Config) -> Site:
+    """Return the site of the logits as the unembedding computes them, which is before a cap."""
+    return Site("logits" if config.logit_cap is None else "logits_raw")
 
 
 def name_of_symbol(symbol: str, config: Config, in_head: bool = False) -> str:
@@ -70,16 +77,22 @@ def name_of_symbol(symbol: str, config: Config, in_head: bool = False) -> str:
 
 def block_names(config: Config) -> tuple[str, ...]:
     hidden = ("hidden_gate", "hidden_up") if config.gated else ("hidden_raw",)
-    first = ("input", "normed", *_norm("normed", config), *_added("attention", config))
+    first = ("input", *_normed("normed", config), *_added("attention", config))
     middle = () if config.parallel else ("middle",)
-    second = ("normed2", *_norm("normed2", config), *hidden, "hidden", *_added("feedforward", config))
+    second = (*_normed("normed2", config), *hidden, "hidden", *_added("feedforward", config))
     return (*first, *middle, *second, "output")
 
 
 def head_names(config: Config) -> tuple[str, ...]:
     normed = ("query_normed", "key_normed") if config.qk_norm else ()
-    compared = ("query", "key", "value", "scores", "scaled", "masked", "weights")
+    capped = () if config.score_cap is None else ("capped",)
+    compared = ("query", "key", "value", "scores", "scaled", *capped, "masked", "weights")
     return ("query_raw", "key_raw", *normed, *compared, "mixed", "output")
+
+
+def _normed(name: str, config: Config) -> tuple[str, ...]:
+    """The input of one half of a block, which without a pre-norm is that of the block or the middle."""
+    return (name, *_norm(name, config)) if config.pre_norm else (name,)
 
 
 def _added(name: str, config: Config) -> tuple[str, ...]:
@@ -148,6 +161,6 @@ def site_shape(text: str, config: Config, length: int) -> list[int]:
         if site.name in MATRICES:
             return [length, length]
         return [length, config.d_model if site.name == "output" else config.d_head]
-    if site.name in ("logits", "probabilities"):
+    if site.name in ("logits_raw", "logits", "probabilities"):
         return [length, config.n_vocab]
     return [length, config.d_hidden if site.name.startswith("hidden") else config.d_model]

@@ -29,7 +29,7 @@ class PaddedBatch:
         if padding not in ("left", "right"):
             raise UserError(f"padding = {padding!r}: expected left or right")
         longest = max(map(len, rows))
-        self.ids = torch.full((len(rows), longest), tokenizer.end_id)
+        self.ids = torch.full((len(rows), longest), tokenizer.end_id or 0)
         padding_mask = torch.zeros(self.ids.shape, dtype=torch.bool)
         for row, (padded, marks) in zip(rows, zip(self.ids, padding_mask, strict=True), strict=True):
             place = slice(0, len(row)) if padding == "right" else slice(longest - len(row), longest)

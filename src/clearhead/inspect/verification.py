@@ -11,6 +11,7 @@ from clearhead.inspect.block_steps import BlockSteps
 from clearhead.inspect.indexing import chunk_rows, index_tensor
 from clearhead.inspect.residual_trace import ResidualTrace
 from clearhead.inspect.sites import Site
+from clearhead.model.attention_steps import cap
 from clearhead.model.block import Block
 
 
@@ -30,6 +31,8 @@ def verify(trace: ResidualTrace) -> float:
     recomposed = final @ trace.network.unembedding.weight.T
     if trace.single:
         recomposed, logits = recomposed[None], logits[None]
+    if (limit := trace.config.logit_cap) is not None:
+        recomposed = cap(trace.edits.apply(Site("logits_raw"), recomposed), limit)
     errors.append(_relative_error(trace.edits.apply(Site("logits"), recomposed), logits, padding_mask))
     return math.nan if any(map(math.isnan, errors)) else max(errors)
 

@@ -21,7 +21,9 @@ def weight_names(config: Config) -> list[str]:
     ends += ["position.W"] if config.position == "learned" else []
     ends += ["final.shift"] if config.norm == "layer" else []
     inside, heads = ["W_1", "W_2"], [*_MATRIX, "W_O", "QK", "OV"]
-    for norm in ("normed", "normed2", *(("attention_normed", "feedforward_normed") * config.post_norm)):
+    norms = ("normed", "normed2") * config.pre_norm
+    norms += ("attention_normed", "feedforward_normed") * config.post_norm
+    for norm in norms:
         inside += [f"{norm}.gain", f"{norm}.shift"] if config.norm == "layer" else [f"{norm}.gain"]
     inside += ["W_gate"] if config.gated else []
     inside += ["b_O"] if config.output_bias else []

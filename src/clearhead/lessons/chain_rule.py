@@ -14,12 +14,12 @@ import torch
 from torch import Tensor
 
 from clearhead.inspect.gradients import SiteGradients
-from clearhead.inspect.sites import Site
+from clearhead.inspect.sites import Site, unembedded
 from clearhead.inspect.weights import weight
 from clearhead.lessons.gradients import Gradients
 from clearhead.model.block import Block
 from clearhead.model.norm import Norm
-from clearhead.summary_table import TableCell, html_table, text_table
+from clearhead.summary_table import TableCell, html_table, plural, text_table
 
 NumberIndex = tuple[int, ...]  # of a number of a site or weight: row and column, or row alone
 
@@ -44,7 +44,7 @@ class ChainTerm(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Chain:
-    """The gradient of one number. It equals the sum of the values of all terms.
+    """The gradient of one number. It equals the sum of the values of all terms, and of `others`.
 
     `kind` names the operation that uses the number next. The loss uses logits and probabilities, which have no terms.
     """
@@ -55,6 +55,8 @@ class Chain:
     gradient: float
     kind: str
     terms: list[ChainTerm]  # the largest first
+    others: float = 0.0  # of a weight: what the other texts of the batch add
+    n_others: int = 0  # how many these are
 
     def __repr__(self) -> str:
         return f"Chain({self._heading})\n{text_table((), self._rows(5))}"
@@ -67,7 +69,10 @@ class Chain:
     @property
     def _heading(self) -> str:
         at = ", ".join(map(str, self.at))
-        return f"{self.name}[{at}]: {self.gradient:.4g}, the sum of {len(self.terms):,} terms"
+        others = (
+            f", with {self.others:+.4g} from {plural(self.n_others, 'other text')}" if self.n_others else ""
+        )
+        return f"{self.name}[{at}]: {self.gradient:.4g}, the sum of {len(self.terms):,} terms{others}"
 
     def _rows(self, count: int) -> list[tuple[TableCell, ...]]:
         return [
@@ -167,7 +172,9 @@ class ChainRule:
         if site.name in ("embedding", "position"):
             return Rule("sum", [self._same(Site("input", 0), index)])
         if site.name == "final":
-            return Rule("linear", [self._linear(Site("logits"), "unembedding.W", t, index[1])])
+            return Rule("linear", [self._linear(unembedded(self.config), "unembedding.W", t, index[1])])
+        if site.name == "logits_raw":
+            return self._cap(Site("logits"), self.config.logit_cap, index)
         if site.name.startswith("final."):
             x = self.value(self.norm_input("final", None))[t]
             return self._norm_number(site, self.norm_of("final", None), x, t)
@@ -187,6 +194,13 @@ class ChainRule:
             x = self.value(self.norm_input(normed, i))[t]
             return self._norm(Site(normed, i), self.norm_of(normed, i), x, t, c)
 
+        if not self.config.pre_norm and name in ("input", "middle"):
+            second = name == "middle" or self.config.parallel
+            copies = ["normed"] * (name == "input") + ["normed2"] * second
+            after = added if name == "input" else Site("output", i)
+            return Rule(
+                "residual", [self._same(each, index) for each in (after, *(Site(c, i) for c in copies))]
+            )
         if name == "input":
             from_second = through("normed2") if self.config.parallel else []
             return Rule("residual", [self._same(added, index), *through("normed"), *from_second])
@@ -245,9 +259,11 @@ class ChainRule:
             own[c] = 1.0
             derivatives = weights * (own - weights[c])
             return Rule("softmax", [RuleUses(at("weights"), [(t, s) for s in range(T)], derivatives)])
-        if name == "scaled":
+        if name == "scaled" and self.config.score_cap is not None:
+            return self._cap(at("capped"), self.config.score_cap, index)
+        if name in ("scaled", "capped"):
             visible = torch.isfinite(self.value(at("masked"))[t, c]).reshape(1)
-            return Rule("mask", [RuleUses(at("masked"), [index], visible.to(self.value(at("scaled")).dtype))])
+            return Rule("mask", [RuleUses(at("masked"), [index], visible.to(self.value(site).dtype))])
         if name == "scores":
             divided = torch.tensor([1 / math.sqrt(self.config.d_k)])
             return Rule("divide", [RuleUses(at("scaled"), [index], divided)])
@@ -262,8 +278,16 @@ class ChainRule:
         role = name.split("_")[0]
         if name.endswith("_raw") and self.config.qk_norm:
             norm = getattr(self.block(i).attention, f"{role}_norm")
+            if self.config.qk_norm_joint:
+                return self._joint_norm(role, norm, i, head, t, c)
             return self._whole_norm(at(f"{role}_normed"), norm, self.value(site)[t], t, c)
         return self._rotation(at(role), i, t, c)
+
+    def _cap(self, capped: Site, limit: float | None, index: NumberIndex) -> Rule:
+        """Through y = cap · tanh(x / cap), whose derivative is 1 - (y / cap)²."""
+        assert limit is not None
+        y = self.value(capped)[index].double()
+        return Rule("cap", [RuleUses(capped, [index], (1 - (y / limit).square()).reshape(1))])
 
     def _same(self, site: Site, index: NumberIndex) -> RuleUses:
         return RuleUses(site, [index], torch.ones(1))
@@ -281,7 +305,7 @@ class ChainRule:
         ]
 
     def _norm(self, normed: Site, norm: Norm, x: Tensor, t: int, c: int) -> list[RuleUses]:
-        """Through γ (x - μ)/σ + β, with μ and σ as numbers of their own."""
+        """Through γ (x - μ)/σ + β, with μ and σ as separate sites."""
         mean, scale = self._mean(norm, x), self._scale(norm, x)
         one = torch.ones(1, dtype=x.dtype)
         uses = [RuleUses(normed, [(t, c)], one * norm.gain[c].detach() / scale)]
@@ -307,6 +331,22 @@ class ChainRule:
             own = own - 1 / len(x)
         derivatives = norm.gain.detach() * (own - unit * unit[c] / len(x)) / self._scale(norm, x)
         return Rule("whole_norm", [RuleUses(normed, [(t, k) for k in range(len(x))], derivatives)])
+
+    def _joint_norm(self, role: str, norm: Norm, i: int, head: int, t: int, c: int) -> Rule:
+        """A QK-norm over all heads together. Heads that share a key have the same gains."""
+        heads = range(self.config.n_head)
+        x = torch.stack([self.value(Site(f"{role}_raw", i, head=j))[t] for j in heads])  # H D
+        gains = norm.gain.detach().view(-1, x.shape[1])
+        gains = gains.repeat_interleave(len(x) // len(gains), dim=0)
+        scale = (x.pow(2).mean() + norm.epsilon).sqrt()
+        own = torch.zeros_like(x)
+        own[head, c] = 1.0
+        derivatives = gains * (own - x * x[head, c] / scale**2 / x.numel()) / scale
+        uses = [
+            RuleUses(Site(f"{role}_normed", i, head=j), [(t, k) for k in range(x.shape[1])], derivatives[j])
+            for j in heads
+        ]
+        return Rule("whole_norm", uses)
 
     def _mean(self, norm: Norm, x: Tensor) -> Tensor:
         return torch.zeros_like(x[0]) if norm.shift is None else x.mean()

@@ -38,7 +38,7 @@ class ChangedWeight(NamedTuple):
 
 
 class WeightEffect(NamedTuple):
-    """What the change of a weight does to the loss, to first order: gradient × change, summed over its numbers."""
+    """What the change in a weight does to the loss, to first order: gradient × change, summed over its numbers."""
 
     name: str
     loss_change: float
@@ -72,10 +72,11 @@ class StepEffect:
     """The effect of one or more steps on their own text and, if there is one, on another text."""
 
     loss: LossChange  # before the first and after the last step
-    losses: Tensor  # after the last step, B T; NaN where there is no target
+    losses_before: Tensor  # before the first step, B T; NaN where there is no target
+    losses: Tensor  # after the last step
     other: LossChange | None
     steps: list[StepLosses]  # of each step
-    expected: float  # the change of the loss to first order: the sum of gradient × change over all weights
+    expected: float  # the change in the loss to first order: the sum of gradient × change over all weights
     weights: list[WeightEffect]  # their parts of it, summed over the steps; the largest fall first
     probabilities: list[MovedProbability]  # of the first text; the largest change first
 
@@ -98,7 +99,8 @@ def measure_effect(
     elsewhere = None if other is None else _as_tensors(first, other, lesson.ids.device)
     here = (lesson.ids, lesson.target_ids)
     logits = _logits(first, lesson.ids)
-    losses = [_mean(_losses(logits, lesson.target_ids))]
+    losses_before = _losses(logits, lesson.target_ids)
+    losses = [_mean(losses_before)]
     others = [] if elsewhere is None else [_mean_loss(first, *elsewhere)]
     parts: dict[str, float] = {}
     for step in range(steps):
@@ -118,6 +120,7 @@ def measure_effect(
     after = _logits(last, here[0])
     return StepEffect(
         LossChange(losses[0], losses[-1]),
+        losses_before,
         _losses(after, here[1]),
         LossChange(others[0], others[-1]) if others else None,
         list(starmap(StepLosses, zip(changes, elsewheres, strict=True))),

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import torch
 from torch import Tensor, nn
 
-from clearhead.errors import guess
+from clearhead.errors import UserError, guess
 from clearhead.inspect.gradients import SiteGradients
 from clearhead.inspect.sites import Site, SiteError, all_sites, parse_site, site_shape
 from clearhead.inspect.weights import view_weight, weight, weight_names
-from clearhead.lessons.recorder import has_adapters, mirror
+from clearhead.lessons.recorder import has_adapters
 from clearhead.lessons.uses import Uses
 from clearhead.model.transformer import Transformer
+from clearhead.training.lora import LoRALinear
 
-PRODUCTS = ("QK", "OV")
+PRODUCTS = ("QK", "OV")  # of two weights, with no numbers of their own
 
 
 class Gradients(Mapping[str, Tensor]):
@@ -38,7 +39,7 @@ class Gradients(Mapping[str, Tensor]):
     def __getitem__(self, name: str) -> Tensor:
         if name in self._names:
             return self.by_weight(name)
-        return self._shaped(self.by_site(self._parse(name)))
+        return self._shaped(self.by_site(self._parse(name, self._own_names)))
 
     def __contains__(self, name: object) -> bool:
         return name in set(self)
@@ -46,8 +47,7 @@ class Gradients(Mapping[str, Tensor]):
     def __iter__(self) -> Iterator[str]:
         """The names of all sites, and of all weights but products that have no gradient of their own."""
         yield from map(str, all_sites(self.config))
-        bilinear = self.config.position != "rotary" and not self.config.qk_norm
-        yield from (name for name in self._names if bilinear or not name.endswith(".QK"))
+        yield from self._own_names
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -57,13 +57,15 @@ class Gradients(Mapping[str, Tensor]):
 
     def value(self, name: str) -> Tensor:
         """The value of a site in the forward pass of the step."""
+        if name in self._names:
+            raise SiteError(f"{name} is a weight, not a site: its value is lesson.model.weight({name!r})")
         return self._shaped(self.site_value(self._parse(name)))
 
     def shape(self, name: str) -> list[int]:
         """The shape of the gradient with respect to a site of one text, or to a weight."""
         if name in self._names:
             return list(weight(self.network, name).shape)
-        return site_shape(str(self._parse(name)), self.config, self.ids.shape[1])
+        return site_shape(str(self._parse(name, self._own_names)), self.config, self.ids.shape[1])
 
     def by_site(self, site: Site) -> Tensor:
         """The gradient with respect to a site of the whole batch: B T …."""
@@ -76,7 +78,7 @@ class Gradients(Mapping[str, Tensor]):
         """The gradient that training computed or, for a frozen or adapted weight, that it would compute."""
         parameter = find_parameter(self.network, name)
         if parameter is not None and parameter.grad is not None:
-            return weight(mirror(self.network, {parameter: parameter.grad}), name)
+            return part_of(self.network, parameter, name, parameter.grad)
         if name == "unembedding.W" and self.config.tied:
             return self.by_weight("embedding.W").T
         rows = self.config.n_context if name == "position.W" else self.config.n_vocab
@@ -89,11 +91,18 @@ class Gradients(Mapping[str, Tensor]):
             name, row, column = "embedding.W", column, row
         return torch.stack([use.parts(row, column) for use in self.uses.of(name)]).sum(0)
 
-    def _parse(self, name: str) -> Site:
+    @property
+    def _own_names(self) -> list[str]:
+        """The weights that have a gradient: all but products whose factors the model also uses separately."""
+        bilinear = self.config.position != "rotary" and not self.config.qk_norm
+        return [name for name in self._names if bilinear or not name.endswith(".QK")]
+
+    def _parse(self, name: str, weights: Iterable[str] = ()) -> Site:
+        """The site of this name. An error suggests a similar name among `weights`."""
         try:
             return parse_site(name, self.config)
         except SiteError as error:
-            meant = guess(str(name), self._names)
+            meant = guess(str(name), weights)
             if not meant:
                 raise
             message = f"{name!r} is neither a site nor a weight{meant}"
@@ -103,14 +112,45 @@ class Gradients(Mapping[str, Tensor]):
         return tensor[0] if self.single else tensor
 
 
+def refuse_product(name: str, what: str) -> None:
+    """Raise an error that names the two weights to ask for instead of their product."""
+    if name.endswith(PRODUCTS):
+        first, second = ("W_Q", "W_K") if name.endswith("QK") else ("W_V", "W_O")
+        head = name[: -len("QK")]
+        raise UserError(
+            f"{name} is the product of two weights and has no {what} of its own: ask for {head}{first} or "
+            f"{head}{second}"
+        )
+
+
 def find_parameter(network: Transformer, name: str) -> nn.Parameter | None:
     """The parameter that a weight is part of; None for a product, and for a matrix with an adapter."""
     if name.endswith(PRODUCTS):
         return None
-    with torch.enable_grad():
-        view = view_weight(network, name)
-    whole = view if view._base is None else view._base
+    whole = _whole(network, name)
     if isinstance(whole, nn.Parameter):
         return whole
     assert has_adapters(network)
     return None
+
+
+def find_adapter(network: Transformer, name: str) -> LoRALinear:
+    """The layer with an adapter whose matrix the weight is part of."""
+    whole = _whole(network, name)
+    layers = (each for each in network.modules() if isinstance(each, LoRALinear))
+    return next(each for each in layers if each.weight is whole)
+
+
+def _whole(network: Transformer, name: str) -> Tensor:
+    """The tensor that a weight is a view of."""
+    with torch.enable_grad():
+        view = view_weight(network, name)
+    return view if view._base is None else view._base
+
+
+def part_of(network: Transformer, parameter: nn.Parameter, name: str, value: Tensor) -> Tensor:
+    """A view of the part that belongs to the weight, in a tensor shaped like its parameter."""
+    view, whole = weight(network, name), value.detach().contiguous()
+    assert parameter.is_contiguous()
+    offset = view.storage_offset() - parameter.storage_offset() + whole.storage_offset()
+    return whole.as_strided(view.size(), view.stride(), offset)

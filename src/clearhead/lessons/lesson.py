@@ -11,7 +11,6 @@ from dataclasses import replace
 from functools import cached_property
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from clearhead.errors import UserError
@@ -21,7 +20,7 @@ from clearhead.inspect.weights import weight, weight_names
 from clearhead.language_model import LanguageModel
 from clearhead.lessons.chain_rule import Chain, ChainRule
 from clearhead.lessons.gradients import Gradients
-from clearhead.lessons.recorder import Recorder, without_adapters
+from clearhead.lessons.recorder import Loss, Recorder, without_adapters
 from clearhead.lessons.target_parts import target_parts
 from clearhead.lessons.token_parts import TokenParts
 from clearhead.lessons.update import Update, explain_update
@@ -30,6 +29,7 @@ from clearhead.model.transformer import Transformer
 from clearhead.summary_table import plural
 from clearhead.text.tokenizer import Tokenizer
 from clearhead.text.tokens import IGNORED
+from clearhead.training.distillation import position_losses
 from clearhead.training.recipe import initialize_states, make_optimizers
 from clearhead.training.step import TrainingStep
 from clearhead.training.trainer import Trainer
@@ -55,14 +55,18 @@ class Lesson:
             step.module, step.recipe = recorder, replace(trainer.recipe, clip=UNCLIPPED)
             self.network.train()
             try:
+                trainer.ask_teachers()
                 metrics = step.forward_backward(trainer.take_batch(), trainer.step_seed, trainer.lr_scale())
             finally:
                 step.module, step.recipe = self.network, trainer.recipe
                 self.network.eval()
         self.loss, self.gradient_norm = metrics.tolist()
         self.target_ids = step.batch[1]  # B T
+        # What the teachers of a student predict, B T V.
+        self.predicted = step.prediction.probabilities if step.teachers else None
+        shares = (self.predicted, trainer.recipe.true_share)
         self.gradient = Gradients(
-            self.network, recorder.gradients(self.target_ids, step.weight.clone()), single
+            self.network, recorder.gradients(self.target_ids, step.weight.clone(), *shares), single
         )
         self.ids = self.gradient.ids  # B T; as read, with token noise
 
@@ -82,10 +86,11 @@ class Lesson:
         """-ln P(target) at each position, B T, or T for one text.
 
         NaN where there is no target: at the last token of a text, at padding and, in a bidirectional model, at every
-        token that is not masked. `losses.nanmean()` is the loss.
+        token that is not masked. `losses.nanmean()` is the loss. In the step of a student, the loss is in part the
+        cross-entropy with what its teachers predict.
         """
-        logits = self.gradient.site_value(Site("logits")).float().transpose(1, 2)
-        found = F.cross_entropy(logits, self.target_ids, ignore_index=IGNORED, reduction="none")
+        logits = self.gradient.site_value(Site("logits")).float()
+        found = position_losses(logits, self.target_ids, self.predicted, self.trainer.recipe.true_share)
         found = found.masked_fill(self.target_ids == IGNORED, math.nan)
         return found[0] if self.single else found
 
@@ -118,17 +123,24 @@ class Lesson:
     def chain(self, name: str, row: int, column: int | None = None, text: int = 0) -> Chain:
         """The gradient of one number of a site or a weight by the chain rule; a vector has no column.
 
-        It is a sum over the numbers that are computed from this one. For a weight, these are numbers of one text.
+        It is a sum over the numbers that are computed from this one. For a weight, these are numbers of one text, and
+        `others` is what the other texts of the batch add.
         """
         if any(part.forward.dropout for part in self.gradient.parts):
-            raise UserError("with dropout, the chain rule is not available: expected a step without dropout")
+            raise UserError(
+                "this step has dropout, for which the chain rule is not available: pass the batch's text to ch.learn, "
+                "which leaves dropout out"
+            )
         index = _check_place(name, self.gradient.shape(name), row, column)
-        rule = ChainRule(self.gradient, check_index(text, len(self.ids), "text"))
+        text = check_index(text, len(self.ids), "text")
+        rule = ChainRule(self.gradient, text)
         if name not in weight_names(self.network.config):
             return rule.explain(parse_site(name, self.network.config), index)
         found = weight_rule(rule, name, index)
         value, gradient = weight(self.network, name)[index].item(), self.gradient[name][index].item()
-        return Chain(name, index, value, gradient, found.kind, rule.terms(found))
+        parts = self._position_parts(name, index).double()
+        others = (parts.sum() - parts[text].sum()).item()
+        return Chain(name, index, value, gradient, found.kind, rule.terms(found), others, len(self.ids) - 1)
 
     def update(self, name: str) -> Update:
         """What the step does to a weight, term by term: gradient, clipping, momentum, …, weight decay."""
@@ -144,19 +156,20 @@ class Lesson:
         if by not in ("position", "target"):
             raise UserError(f"by = {by!r}: expected position or target")
         index = _check_place(name, list(weight(self.network, name).shape), row, column)
-        if by == "target":
-            values = self._target_parts(name, index)
-        else:
-            values = self.gradient.weight_parts(name, None if len(index) == 1 else index[0], index[-1])
+        values = self._target_parts(name, index) if by == "target" else self._position_parts(name, index)
         return TokenParts(name, values, self.texts, self.target_texts)
 
+    def _position_parts(self, name: str, index: tuple[int, ...]) -> Tensor:
+        """The contribution of each position to the gradient of one number of a weight: B T."""
+        return self.gradient.weight_parts(name, None if len(index) == 1 else index[0], index[-1])
+
     def _target_parts(self, name: str, at: tuple[int, ...]) -> Tensor:
-        step, found = self.trainer.training_step, []
-        for part, rows in zip(
-            self.gradient.parts, step.batch.chunk(len(self.gradient.parts), dim=1), strict=True
-        ):
+        step, parts, found = self.trainer.training_step, self.gradient.parts, []
+        taught = [None] * len(parts) if self.predicted is None else self.predicted.chunk(len(parts))
+        for part, rows, own in zip(parts, step.batch.chunk(len(parts), dim=1), taught, strict=True):
             documents = rows[2] if len(rows) > 2 else None
-            found.append(target_parts(part.forward, documents, rows[1], step.weight, name, at))
+            loss = Loss(rows[1], step.weight, own, self.trainer.recipe.true_share)
+            found.append(target_parts(part.forward, documents, loss, name, at))
         return torch.cat(found)
 
     def apply(self) -> LanguageModel:
@@ -205,15 +218,16 @@ def _check_place(name: str, shape: list[int], row: int, column: int | None) -> t
 
 
 def fork(trainer: Trainer) -> Trainer:
-    """A trainer in the same state, with weights and optimizer state of its own."""
+    """A trainer in the same state, with copies of the weights and the optimizer state."""
     copied, recipe = copy.copy(trainer), trainer.recipe
     copied.network = copy.deepcopy(trainer.network)
     copied.optimizers = make_optimizers(copied.network, recipe)
     for optimizer in copied.optimizers:
         initialize_states(optimizer)
+    step = trainer.training_step
     copied.training_step = TrainingStep(
-        copied.network, copied.network, copied.optimizers, recipe, trainer.group
+        copied.network, copied.network, copied.optimizers, recipe, trainer.group, step.teachers
     )
-    copied.training_step.graph = None
+    copied.training_step.graph, copied.training_step.predictions = None, step.predictions
     copied.restore(trainer.step, trainer.tensors())
     return copied

@@ -16,34 +16,47 @@ from clearhead.model.mask import AttentionMask
 from clearhead.model.position import Rotation, document_positions
 from clearhead.model.transformer import Transformer
 from clearhead.text.tokens import IGNORED
+from clearhead.training.distillation import distillation_loss
 from clearhead.training.lora import LoRALinear, merge
 from clearhead.training.objective import cross_entropy
 
 
 @dataclass(frozen=True)
 class Loss:
-    """The loss of some rows of a batch: the sum of -ln P(target), times `weight`."""
+    """The loss of some rows of a batch: the sum of -ln P(target), times `weight`.
+
+    That of a student is in part the cross-entropy with what its teachers predict.
+    """
 
     targets: Tensor  # B T
     weight: Tensor
+    predicted: Tensor | None = None  # by teachers: B T V
+    true_share: float = 1.0
 
     def by_logits(self, logits: Tensor) -> Tensor:
         with torch.enable_grad():
             leaf = logits.detach().requires_grad_()
-            loss = cross_entropy(leaf, self.targets, "sum") * self.weight
-            (found,) = torch.autograd.grad(loss, [leaf])
+            if self.predicted is None:
+                loss = cross_entropy(leaf, self.targets, "sum")
+            else:
+                loss = distillation_loss(leaf, self.targets, self.predicted, self.true_share)
+            (found,) = torch.autograd.grad(loss * self.weight, [leaf])
         return found
 
     def by_probabilities(self, probabilities: Tensor) -> Tensor:
-        """-1/P at each target, times the weight."""
+        """-y/P, times the weight: y is 1 at the target or, for a student, mixed with what its teachers predict."""
         index = self.targets.clamp(min=0)[..., None]
         counted = (self.targets != IGNORED)[..., None]
         by_target = torch.where(counted, -self.weight / probabilities.gather(-1, index), 0.0)
-        return torch.zeros_like(probabilities).scatter_(-1, index, by_target.to(probabilities.dtype))
+        found = torch.zeros_like(probabilities).scatter_(-1, index, by_target.to(probabilities.dtype))
+        if self.predicted is None:
+            return found
+        soft = torch.where(counted, -self.weight * self.predicted.float() / probabilities, 0.0)
+        return self.true_share * found + (1 - self.true_share) * soft.to(found.dtype)
 
 
 class Recorder(nn.Module):
-    """Stands for the network in a training step, and keeps the residual stream of each part of the batch.
+    """Stands in for the network in a training step, and keeps the residual stream of each part of the batch.
 
     After the backward pass, `gradients` also has the gradients at the block boundaries.
     """
@@ -97,13 +110,16 @@ class Recorder(nn.Module):
                 random_states=states,
             )
         )
-        return network.unembedding(final)
+        return network.unembed(final)
 
-    def gradients(self, targets: Tensor, weight: Tensor) -> list[SiteGradients]:
+    def gradients(
+        self, targets: Tensor, weight: Tensor, predicted: Tensor | None = None, true_share: float = 1.0
+    ) -> list[SiteGradients]:
         """The gradients at the sites of each part of the batch, given its targets."""
-        plain, found = without_adapters(self.network), []
-        for each, own in zip(self.passes, targets.chunk(len(self.passes)), strict=True):
-            loss, stream = Loss(own, weight), [*each.inputs, each.last]
+        plain, parts, found = without_adapters(self.network), len(self.passes), []
+        taught = [None] * parts if predicted is None else predicted.chunk(parts)
+        for each, own, by_teachers in zip(self.passes, targets.chunk(parts), taught, strict=True):
+            loss, stream = Loss(own, weight, by_teachers, true_share), [*each.inputs, each.last]
             boundaries = [_gradient(x) for x in stream]
             detached = [x.detach() for x in stream]
             forward = replace(each, network=plain, inputs=detached[:-1], last=detached[-1])

@@ -53,6 +53,10 @@ def learn(
         raise UserError(
             f"the weights are {dtype}: load the model with dtype float32 to compute a training step"
         )
+    if not any(parameter.requires_grad for parameter in network.parameters()):
+        raise UserError(
+            "all weights are frozen, so nothing can be learned: call requires_grad_() on some of them"
+        )
     batch, single = make_batch(model, text, seed)
     rows, T = batch.inputs.shape
     if network.config.n_context < T:
@@ -106,7 +110,7 @@ def make_batch(model: LanguageModel, text: Any, seed: int = 0) -> tuple[Batch, b
 
 
 def _masked(inputs: np.ndarray, real: np.ndarray, mask_id: int | None, seed: int) -> Batch:
-    """Mask tokens as in training. Padding is a document of its own, which the text does not see."""
+    """Mask tokens as in training. Padding is a separate document, which the text does not see."""
     if mask_id is None:
         raise UserError("the tokenizer of this bidirectional model has no mask token: it cannot be trained")
     cut, targets = inputs.copy(), np.full_like(inputs, IGNORED)
@@ -123,7 +127,7 @@ def make_recipe(
     learning_rate: float | None,
     weight_decay: float | None,
 ) -> Recipe:
-    """The model's own recipe, or the default one, as that of a step on this many rows."""
+    """The model's own recipe, or the default one, for one step on this many rows."""
     saved = (model.training or {}).get("recipe")
     fields: dict[str, Any] = {"steps": 1, "batch_size": rows, **DEFAULTS}
     if isinstance(saved, dict):
@@ -160,7 +164,7 @@ def _checked(name: str, value: Any) -> Any:
 
 
 def _own(network: Transformer) -> Transformer:
-    """A network that shares the weights, with gradients of its own and without dropout."""
+    """A network that shares the weights but not their gradients, without dropout."""
     own = mirror(network, own_parameters(network))
     own.config = replace(network.config, dropout=0.0)
     for block in own.blocks:

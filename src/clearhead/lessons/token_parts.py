@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -46,14 +47,22 @@ class TokenParts:
             TokenPart(b, t, self.texts[b][t], self.targets[b][t], self.values[b, t].item()) for b, t in places
         ]
 
+    def others(self, count: int = SHOWN) -> float:
+        """The sum of all parts but those of `top`; with them, it is the gradient."""
+        return self.total - math.fsum(part.value for part in self.top(count))
+
     def __repr__(self) -> str:
-        rows = [
+        rows: list[tuple[TableCell, ...]] = [
             (f"  {part.row}", part.position, repr(part.token), f"{part.value:+.4g}") for part in self.top(5)
         ]
+        if self.values.numel() > len(rows):
+            rows.append(("  others", None, "", f"{self.others(len(rows)):+.4g}"))
         return f"TokenParts({self._heading})\n{text_table((), rows)}"
 
     def _repr_html_(self) -> str:
-        rows: list[tuple[TableCell, ...]] = [tuple(part) for part in self.top()]
+        rows: list[tuple[TableCell, ...]] = [(*part[:-1], f"{part.value:+.4g}") for part in self.top()]
+        if self.values.numel() > len(rows):
+            rows.append(("others", None, None, None, f"{self.others():+.4g}"))
         return html_table(("row", "position", "token", "target", "part"), rows, self._heading)
 
     @property

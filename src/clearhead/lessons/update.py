@@ -6,8 +6,9 @@ stage's term is the difference that it makes, times the learning rate, so the te
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -15,7 +16,7 @@ from torch import Tensor, nn
 
 from clearhead.errors import UserError
 from clearhead.inspect.weights import weight
-from clearhead.lessons.gradients import find_parameter
+from clearhead.lessons.gradients import find_adapter, find_parameter, part_of, refuse_product
 from clearhead.lessons.recorder import mirror
 from clearhead.model.transformer import Transformer
 from clearhead.summary_table import TableCell, html_table, text_table
@@ -40,6 +41,12 @@ class Update:
     stages: dict[str, Tensor]
     terms: dict[str, Tensor]
     state: dict[str, Tensor]  # of the optimizer after the step, such as momentum and second_moment
+    epsilon: float | None = (
+        None  # what AdamW adds to the square root by which it divides; None for other optimizers
+    )
+    adapters: dict[str, Update] = field(
+        default_factory=dict
+    )  # of a matrix with an adapter: those of its A and B
 
     @property
     def change(self) -> Tensor:
@@ -53,6 +60,16 @@ class Update:
         except (IndexError, RuntimeError, TypeError):
             shape = "×".join(map(str, self.before.shape))
             raise UserError(f"{self.name} is {shape}: {index} does not name one of its numbers") from None
+
+    def cause(self, *index: int) -> str | None:
+        """The term that decides whether one number goes up or down; None if it stays the same.
+
+        `gradient` if the number goes against its gradient; otherwise the stage that turned the direction around, as
+        momentum can, or weight decay where it outweighs them all.
+        """
+        numbers = self.at(*index)
+        change = numbers.pop("after") - numbers.pop("before")
+        return None if change == 0 else _find_cause(numbers, change > 0)
 
     def __repr__(self) -> str:
         return f"Update({self._heading})\n{text_table((), self._rows())}"
@@ -68,24 +85,63 @@ class Update:
         return [(f"  {name}", f"{term.norm().item():.4g}") for name, term in self.terms.items()]
 
 
+def _find_cause(terms: dict[str, float], goes_up: bool) -> str:
+    own = {name: value for name, value in terms.items() if name not in ("weight_decay", "rounding")}
+    decay, direction = terms.get("weight_decay", 0.0), math.fsum(own.values())
+    decay_agrees = decay != 0 and (decay > 0) == goes_up
+    if direction == 0 or (direction > 0) != goes_up:
+        return "weight_decay" if decay_agrees else "rounding"
+    if decay_agrees and abs(decay) > abs(direction):
+        return "weight_decay"
+    if "gradient" not in own:  # adapters, whose terms are not stages
+        return max(own, key=lambda name: own[name] if goes_up else -own[name])
+    cause, total, sign = "gradient", 0.0, 1 if goes_up else -1
+    for name, value in own.items():
+        agreed, total = total * sign > 0, total + value
+        if total * sign > 0 and not agreed:
+            cause = name
+    return cause
+
+
 def explain_update(name: str, trainer: Trainer, after: Trainer) -> Update:
     """The update of a weight between two states: before a step, with gradients, and after it, with clipped ones."""
     network, updated = trainer.network, after.network
     assert isinstance(network, Transformer)
     assert isinstance(updated, Transformer)
     old, new = weight(network, name), weight(updated, name)
-    if name.endswith(("QK", "OV")):
-        raise UserError(f"{name} is a product of two weights: ask for the update of each of them")
+    refuse_product(name, "update")
     parameter = find_parameter(network, name)
-    if parameter is None:
-        return _adapted(name, network, updated, old, new)
-    if not parameter.requires_grad or parameter.grad is None:
-        return Update(name, old, new, 0.0, 0.0, {}, {"frozen": torch.zeros_like(old).double()}, {})
     numbered = dict(zip(network.parameters(), updated.parameters(), strict=True))
+    if parameter is None:
+        layer = find_adapter(network, name)
+        own = {"A": layer.A, "B": layer.B}
+        found = {
+            key: _explain(
+                f"{key} of {name}", each, each.detach(), numbered[each].detach(), trainer, after, numbered
+            )
+            for key, each in own.items()
+        }
+        return replace(_adapted(name, network, updated, old, new), adapters=found)
 
     def view(value: Tensor) -> Tensor:
-        return weight(mirror(network, {parameter: value}), name)
+        return part_of(network, parameter, name, value)
 
+    return _explain(name, parameter, old, new, trainer, after, numbered, view)
+
+
+def _explain(
+    name: str,
+    parameter: nn.Parameter,
+    old: Tensor,
+    new: Tensor,
+    trainer: Trainer,
+    after: Trainer,
+    numbered: dict[nn.Parameter, nn.Parameter],
+    view: Callable[[Tensor], Tensor] = torch.clone,
+) -> Update:
+    """The update of the part of a parameter that `view` selects. `numbered` maps parameters to the updated ones."""
+    if not parameter.requires_grad or parameter.grad is None:
+        return Update(name, old, new, 0.0, 0.0, {}, {"frozen": torch.zeros_like(old).double()}, {})
     clipped = numbered[parameter].grad
     assert clipped is not None
     optimizer, group = _find(after, numbered[parameter])
@@ -104,7 +160,9 @@ def explain_update(name: str, trainer: Trainer, after: Trainer) -> Update:
         previous = direction.double()
     terms["weight_decay"] = -rate * decay * old.double()
     terms["rounding"] = new.double() - old.double() - torch.stack(list(terms.values())).sum(0)
-    return Update(name, old, new, rate, decay, seen, terms, {key: view(each) for key, each in state.items()})
+    kept = {key: view(each) for key, each in state.items()}
+    epsilon = None if isinstance(optimizer, Muon) else float(group["eps"])
+    return Update(name, old, new, rate, decay, seen, terms, kept, epsilon)
 
 
 def _explain_adamw(

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from clearhead.errors import UserError
-from clearhead.inspect.sites import Site
+from clearhead.inspect.sites import Site, unembedded
 from clearhead.model.attention_steps import mix
 from clearhead.model.config import Config
 
@@ -77,7 +77,7 @@ class Uses:
         return Use(self.ids, self.config.embedding_scale * self.gradient(Site("embedding")))
 
     def _leaving(self) -> Use:
-        return Use(self.value(Site("final")), self.gradient(Site("logits")))
+        return Use(self.value(Site("final")), self.gradient(unembedded(self.config)))
 
     def _in_block(self, i: int, name: str) -> Use:
         hidden = "hidden_up" if self.config.gated else "hidden_raw"
@@ -107,8 +107,10 @@ class Uses:
         return Use(None, by_normed * x / self.value(Site(f"{site.name}.scale", site.block))[..., None])
 
     def _head_norm(self, i: int, name: str, part: str) -> Use:
-        """QK-norm, whose gain all heads share."""
+        """QK-norm, whose gain all heads share, unless it normalizes them together."""
         parts = []
+        if self.config.qk_norm_joint:
+            return Use(None, self._joint_norm(i, name))
         for j in range(self.config.n_head):
             by_normed = self.gradient(Site(f"{name}_normed", i, head=j))
             x = self.value(Site(f"{name}_raw", i, head=j))
@@ -117,6 +119,15 @@ class Uses:
             unit = x * (x.square().mean(-1, keepdim=True) + self.config.norm_epsilon).rsqrt()
             parts.append(by_normed if part == "shift" else by_normed * unit)
         return Use(None, torch.stack(parts).sum(0))
+
+    def _joint_norm(self, i: int, name: str) -> Tensor:
+        """The gradient of each head's own gains: B T H·D."""
+        heads = range(self.config.n_head)
+        by_normed = torch.stack([self.gradient(Site(f"{name}_normed", i, head=j)) for j in heads], dim=2)
+        x = torch.stack([self.value(Site(f"{name}_raw", i, head=j)) for j in heads], dim=2)
+        unit = x * (x.square().mean((2, 3), keepdim=True) + self.config.norm_epsilon).rsqrt()
+        gains = self.config.n_head if name == "query" else self.config.n_kv_head
+        return (by_normed * unit).reshape(*x.shape[:2], gains, -1, x.shape[3]).sum(3).flatten(2)
 
     def _in_head(self, i: int, j: int, name: str) -> Use:
         normed = self.value(Site("normed", i))

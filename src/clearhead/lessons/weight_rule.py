@@ -8,15 +8,14 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from clearhead.errors import UserError
-from clearhead.inspect.sites import Site
+from clearhead.inspect.sites import Site, unembedded
 from clearhead.lessons.chain_rule import ChainRule, Factor, NumberIndex, Rule, RuleUses
+from clearhead.lessons.gradients import refuse_product
 
 
 def weight_rule(chain: ChainRule, name: str, index: NumberIndex) -> Rule:
     """The rule for one number of a weight of the chain's network."""
-    if name.endswith(("QK", "OV")):
-        raise UserError(f"{name} is a product of two weights: ask for one of them")
+    refuse_product(name, "chain rule")
     if name in ("embedding.W", "unembedding.W", "position.W"):
         return Rule("weight", _at_the_ends(chain, name, index))
     match = re.fullmatch(r"(?:block\.(\d+)\.)?(?:head\.(\d+)\.)?(.+)", name)
@@ -60,7 +59,12 @@ def _at_the_ends(chain: ChainRule, name: str, index: NumberIndex) -> list[RuleUs
         feature, token = (row, column) if name == "unembedding.W" else (column, row)
         derivatives = chain.value(Site("final"))[:, feature]
         uses.append(
-            RuleUses(Site("logits"), _column(chain, token), derivatives, _factor(Site("final"), feature))
+            RuleUses(
+                unembedded(chain.config),
+                _column(chain, token),
+                derivatives,
+                _factor(Site("final"), feature),
+            )
         )
     return uses
 
@@ -97,8 +101,9 @@ def _norm_weight(chain: ChainRule, part: str, block: int | None, column: int) ->
     normed, kind = part.split(".")
     if normed in ("query_norm", "key_norm"):
         assert block is not None
-        heads = range(chain.config.n_head)
-        role = normed.removesuffix("_norm")
+        role, heads = normed.removesuffix("_norm"), range(chain.config.n_head)
+        if chain.config.qk_norm_joint:
+            return _joint_gain(chain, role, block, column)
         pairs = [(Site(f"{role}_normed", block, head=j), Site(f"{role}_raw", block, head=j)) for j in heads]
         norm = getattr(chain.block(block).attention, normed)
     else:
@@ -113,4 +118,18 @@ def _norm_weight(chain: ChainRule, part: str, block: int | None, column: int) ->
             scale = (centered.pow(2).mean(-1) + norm.epsilon).sqrt()
             derivatives = centered[:, column] / scale
         uses.append(RuleUses(output, _column(chain, column), derivatives))
+    return Rule("weight", uses)
+
+
+def _joint_gain(chain: ChainRule, role: str, block: int, column: int) -> Rule:
+    """γ of a QK-norm over all heads together: each number belongs to one query, or to the heads that share a key."""
+    config = chain.config
+    number, feature = divmod(column, config.d_head)
+    group = 1 if role == "query" else config.n_head // config.n_kv_head
+    x = torch.stack([chain.value(Site(f"{role}_raw", block, head=j)) for j in range(config.n_head)])  # H T D
+    scale = (x.pow(2).mean((0, 2)) + config.norm_epsilon).sqrt()
+    uses = [
+        RuleUses(Site(f"{role}_normed", block, head=j), _column(chain, feature), x[j, :, feature] / scale)
+        for j in range(group * number, group * (number + 1))
+    ]
     return Rule("weight", uses)
