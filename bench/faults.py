@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from clearhead.runs.run_folder import read_metrics
+from clearhead.runs.run_metrics import read_metrics
 from tools.fault_injection import CommandResult, Commands, Fault
 
 KILLS, SHORT = 200, 4

@@ -1,8 +1,11 @@
-"""Fuzz the model readers: a damaged file must load or give a one-line error, quickly and with little memory.
+"""Fuzz the readers: a damaged file must load or give a one-line error, quickly and with little memory.
 
-Usage: python -m bench.fuzz [--files 100000] [--seed 0] [--short]. Eight in ten files are GGUF; one in ten
-is a model folder with a mutated safetensors header, one in ten a folder with a mutated config.json. Prints
-one JSON line; `crashed` lists the files that were neither accepted nor rejected, and must be empty.
+Usage: python -m bench.fuzz [--files 100000] [--seed 0] [--kind KIND] [--short]. The files are of every kind in
+`bench.fuzz_targets` and `bench.fuzz_imports`, or of one: models of all families, GGUF, tokenizers, runs with their
+snapshots and checkpoints, cached tokens, n-gram models, word vectors, packed texts, chat templates, archives that
+expand to 256 MB, models of llama2.c and nanoGPT, adapters, items to score, and documents. Prints one JSON line.
+`crashed` lists the files that were neither accepted nor rejected, `slow` and `large` those that took more
+than two seconds of processor time or 200 MB; all three must be empty.
 """
 
 from __future__ import annotations
@@ -10,31 +13,24 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import re
 import resource
-import struct
 import sys
 import tempfile
 import time
+import traceback
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import gguf
-import numpy as np
 import torch
 
+from bench.fuzz_imports import make_imports
+from bench.fuzz_targets import Target, make_targets
 from clearhead.errors import UserError
-from clearhead.formats import folder
-from clearhead.formats.gguf.file import GGUFFile
-from clearhead.formats.gguf.tokenizer import read_tokenizer, write_tokenizer
-from clearhead.formats.saved import Saved
-from clearhead.formats.shards import WEIGHTS
-from clearhead.model.config import preset
-from clearhead.model.transformer import Transformer
-from clearhead.text.tokenizer import Tokenizer
 
 FILES, SHORT = 100_000, 400
+MOST_SECONDS, MOST_MB = 2.0, 200
 # Edge cases for counts, lengths and offsets.
 NUMBERS = (0, 1, 2**7, 2**16, 2**31 - 1, 2**32 - 1, 2**40, 10**18, 2**63 - 1, 2**63, 2**64 - 1)
 LITERALS = (
@@ -77,110 +73,94 @@ def mutate(data: bytes, rng: random.Random, begin: int, end: int) -> bytes:
     return bytes(changed)
 
 
-def make_gguf(path: Path) -> None:
-    """Write a small file with a tokenizer and one tensor of each of several types."""
-    tokenizer = Tokenizer.train("bpe", ["a cat and a hat and a bat"] * 3, 270)
-    writer = gguf.GGUFWriter(path, "llama")
-    for key, value in write_tokenizer(tokenizer, 280).items():
-        if isinstance(value, list):
-            writer.add_array(key, value)
-        elif isinstance(value, bool):
-            writer.add_bool(key, value)
-        elif isinstance(value, int):
-            writer.add_uint32(key, value)
-        else:
-            writer.add_string(key, value)
-    numbers = np.random.default_rng(0).standard_normal((4, 256), dtype=np.float32)
-    for kind in ("F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_1", "Q8_0", "TQ2_0"):
-        number = gguf.GGMLQuantizationType[kind]
-        writer.add_tensor(f"blk.0.{kind}", gguf.quants.quantize(numbers, number), raw_dtype=number)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+def try_one(target: Target, rng: random.Random) -> tuple[str, float]:
+    """Read one mutated file. Return the outcome and the seconds taken."""
+    changed = (
+        _replace_number(target.valid, rng) if target.path.suffix == ".json" and rng.random() < 0.5 else None
+    )
+    target.path.write_bytes(changed or mutate(target.valid, rng, target.begin, target.end))
+    start = _seconds()
+    try:
+        target.read()
+        outcome = "accepted"
+    except UserError as error:
+        outcome = "rejected" if "\n" not in str(error) else f"more than one line: {error}"
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        outcome = f"{type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})"
+    seconds = _seconds() - start
+    target.path.unlink()  # the next reader must not see it memory-mapped
+    target.path.write_bytes(target.valid)
+    return outcome, seconds
 
 
-def make_folder(path: Path) -> None:
-    """Save a small model without Clearhead's own file, whose hash would reject every change at once."""
-    config = preset("modern", n_vocab=257, n_context=16, n_block=1, n_head=2, d_model=16)
-    folder.save(path, Saved(Transformer(config), Tokenizer.train("byte", []), None))
-    (path / folder.OURS).unlink()
+def _replace_number(data: bytes, rng: random.Random) -> bytes | None:
+    """Replace one number in a JSON file by an edge case; None if it has no numbers."""
+    found = list(re.finditer(rb"(?<=[:\[,\s])-?\d+(\.\d+)?(e-?\d+)?(?=[,\s\]}])", data))
+    if not found:
+        return None
+    place = rng.choice(found)
+    number = rng.choice((*map(str, (*NUMBERS, 2**20, 2**24, 1000)), *map(bytes.decode, LITERALS)))
+    return data[: place.start()] + str(number).encode() + data[place.end() :]
 
 
-def read_gguf(path: Path) -> None:
-    with GGUFFile.open(path) as file:
-        for name in file.tensors:
-            file.read(name)
-        read_tokenizer(file.metadata)
-
-
-class Fuzz:
-    """A valid file, the byte range to mutate, and the function that reads it."""
-
-    def __init__(self, path: Path, begin: int, end: int, read: Callable[[], Any]) -> None:
-        self.path, self.valid, self.begin, self.end, self.read = path, path.read_bytes(), begin, end, read
-        read()  # checks that the file is valid, and warms up imports
-
-    def try_one(self, rng: random.Random) -> tuple[str, float]:
-        """Read one mutated file. Return the outcome and the seconds taken."""
-        self.path.write_bytes(mutate(self.valid, rng, self.begin, self.end))
-        start = time.perf_counter()
-        try:
-            self.read()
-            outcome = "accepted"
-        except UserError as error:
-            outcome = "rejected" if "\n" not in str(error) else f"more than one line: {error}"
-        except BaseException as error:
-            if isinstance(error, KeyboardInterrupt):
-                raise
-            outcome = f"{type(error).__name__}: {error}"
-        return outcome, time.perf_counter() - start
-
-
-def measure(n_file: int, seed: int, place: Path) -> dict[str, Any]:
-    make_gguf(place / "model.gguf")
-    make_folder(place / "config")
-    make_folder(place / "weights")
-    header = GGUFFile.open(place / "model.gguf")
-    header_end = min(info.offset for info in header.tensors.values())
-    header.close()
-    weights, config = place / "weights" / WEIGHTS, place / "config" / folder.CONFIG
-    safetensors_end = 8 + struct.unpack("<Q", weights.read_bytes()[:8])[0]
-    gguf_file = place / "model.gguf"
-    targets = {
-        # Counts and the first keys; the whole header, mostly vocabulary; tensor names, shapes and offsets.
-        "gguf start": Fuzz(gguf_file, 0, 512, lambda: read_gguf(gguf_file)),
-        "gguf": Fuzz(gguf_file, 0, header_end, lambda: read_gguf(gguf_file)),
-        "gguf tensors": Fuzz(gguf_file, header_end - 512, header_end, lambda: read_gguf(gguf_file)),
-        "safetensors": Fuzz(weights, 0, safetensors_end, lambda: folder.load(weights.parent)),
-        "config": Fuzz(config, 0, config.stat().st_size, lambda: folder.load(config.parent)),
-    }
-    plan = ("gguf start", "gguf", "gguf tensors", "gguf") * 2 + ("safetensors", "config")
-    before = _peak_mb()
-    counts: Counter[str] = Counter()
-    slowest: dict[str, float] = dict.fromkeys(targets, 0.0)
-    crashed = []
+def measure(n_file: int, seed: int, place: Path, kind: str | None = None) -> dict[str, Any]:
+    made = (*make_targets(place), *make_imports(place))
+    targets = [target for target in made if kind in (None, target.kind)]
+    if not targets:
+        raise SystemExit(f"unknown kind of file: {kind!r}")
+    weights = [target.weight for target in targets]
+    before = peak = _peak_mb()
+    counts: dict[str, Counter[str]] = {target.kind: Counter() for target in targets}
+    slowest: dict[str, float] = dict.fromkeys(counts, 0.0)
+    crashed, slow, large = [], [], []
     start = time.perf_counter()
     for i in range(n_file):
-        name = plan[i % len(plan)]
-        outcome, seconds = targets[name].try_one(random.Random(f"{seed} {i}"))
-        slowest[name] = max(slowest[name], seconds)
+        rng = random.Random(f"{seed} {i}")
+        target = rng.choices(targets, weights)[0]
+        outcome, seconds = try_one(target, rng)
+        name = f"{target.kind}, {target.path.relative_to(place)}, file {i}"
+        slowest[target.kind] = max(slowest[target.kind], seconds)
+        if seconds > MOST_SECONDS:
+            slow.append(f"{name}: {seconds:.1f} s")
+        if (now := _peak_mb()) > peak + MOST_MB:
+            large.append(f"{name}: {now - peak:.0f} MB")
+        peak = max(peak, now)
         if outcome in ("accepted", "rejected"):
-            counts[outcome] += 1
+            counts[target.kind][outcome] += 1
         else:
-            crashed.append(f"{name}, file {i}: {outcome[:300]}")
+            counts[target.kind]["crashed"] += 1
+            crashed.append(f"{name}: {outcome[:300]}")
+    total = sum(counts.values(), Counter())
     return {
         "bench": "fuzz",
         "files": n_file,
-        "accepted": counts["accepted"],
-        "rejected": counts["rejected"],
-        "crashed": crashed[:5],
+        "accepted": total["accepted"],
+        "rejected": total["rejected"],
+        "crashed": crashed[:10],
         "n_crashed": len(crashed),
+        "slow": slow,
+        "large": large,
+        "kinds": {
+            kind: {
+                "files": sum(found.values()),
+                "rejected_share": round(found["rejected"] / max(1, sum(found.values())), 3),
+                "max_seconds": round(slowest[kind], 3),
+            }
+            for kind, found in counts.items()
+        },
         "max_seconds": round(max(slowest.values()), 4),
-        "max_seconds_by_target": {name: round(seconds, 4) for name, seconds in slowest.items()},
         "seconds": round(time.perf_counter() - start, 1),
-        "memory_growth_mb": round(_peak_mb() - before, 1),
+        "memory_growth_mb": round(peak - before, 1),
     }
+
+
+def _seconds() -> float:
+    """The processor time used by this process and those that it started, which does not depend on other programs."""
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
 def _peak_mb() -> float:
@@ -193,10 +173,11 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--files", type=int, default=FILES)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--kind")
     parser.add_argument("--short", action="store_true")
     args = parser.parse_args()
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as place:
-        figures = measure(SHORT if args.short else args.files, args.seed, Path(place))
+        figures = measure(SHORT if args.short else args.files, args.seed, Path(place), args.kind)
     print(json.dumps(figures))
-    raise SystemExit(1 if figures["n_crashed"] else 0)
+    raise SystemExit(1 if figures["crashed"] or figures["slow"] or figures["large"] else 0)

@@ -1,24 +1,32 @@
 """The lowest loss on a small text in a given time: everything that `clearhead train` does, teachers included.
 
-    python -m bench.small_texts TEXT --minutes 2 [--seeds 3] [--set tokenizer=char] [--set teachers=0]
+    python -m bench.small_texts TEXT --minutes 2 [--seeds 3] [--set tokenizer=char] [--beside single classic]
 
-Prints one JSON line. Each run is a separate process; its time starts with the process. The loss is that of the saved
-model over every token that was held out, each once, in windows of the context length, given per token and in bits per
-byte. The last tenth of the text is held out. With --set, any setting of `ch.train` is given, in JSON or as a word.
+Prints one JSON line. --beside also trains others in the same time: `single`, one model as planned without teachers, and
+`classic`, nanoGPT's recipe; `bench.train` has the texts and times that were measured. Each run is a separate process;
+its time starts with the process. The loss is that of the saved model over every token that was held out, each once, in
+windows of the context length, given per token and in bits per byte. The last tenth of the text is held out. --set takes
+any setting of `ch.train`, as JSON or as a plain word.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
+BESIDE: dict[str, dict[str, Any]] = {
+    "single": {"teachers": 0},
+    "classic": {"recipe": "classic", "teachers": 0},
+}
 STARTED = time.perf_counter()
 STARTING = 5.0  # seconds for the interpreter and imports before, and for loading and exit after
 
@@ -30,13 +38,15 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", dest="settings")
+    parser.add_argument("--beside", nargs="+", choices=BESIDE, default=[])
     parser.add_argument("--one", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.one:
         print(json.dumps(train_one(args.text, args.minutes, json.loads(args.one))))
         return
     settings = dict(map(_setting, args.settings))
-    print(json.dumps(measure(args.text, args.minutes, settings, range(args.first, args.first + args.seeds))))
+    seeds = range(args.first, args.first + args.seeds)
+    print(json.dumps(compare(args.text, args.minutes, settings, seeds, args.beside)))
 
 
 def _setting(given: str) -> tuple[str, Any]:
@@ -45,6 +55,18 @@ def _setting(given: str) -> tuple[str, Any]:
         return name, json.loads(value)
     except ValueError:
         return name, value
+
+
+def compare(
+    text: str, minutes: float, settings: dict[str, Any], seeds: range, beside: Sequence[str] = tuple(BESIDE)
+) -> dict[str, Any]:
+    """The figures of the plan and of each other recipe, with the `gain` over it, in nats per byte."""
+    planned = measure(text, minutes, settings, seeds)
+    for name in beside:
+        other = measure(text, minutes, {**settings, **BESIDE[name]}, seeds)
+        gain = math.log(2) * (other["bits_per_byte"] - planned["bits_per_byte"])
+        planned[name] = {**other, "gain": round(gain, 4)}
+    return planned
 
 
 def measure(text: str, minutes: float, settings: dict[str, Any], seeds: range) -> dict[str, Any]:

@@ -3,12 +3,21 @@
     python -m bench.train plays TEXT [--seeds 3]    loss after about one second on a GPU, and wall-clock time
     python -m bench.train best TEXT [--seeds 3]     lowest loss of a single model in two minutes on a GPU
     python -m bench.train minutes TEXT [--seeds 1]  loss after 180 seconds in total, with the automatic plan
+    python -m bench.train plays-2 TEXT              lowest loss in 2 minutes in total on a GPU, teachers included
+    python -m bench.train plays-10 TEXT             the same in 10 minutes
+    python -m bench.train novel-2 TEXT              the same in 2 minutes, with the tokens that the plan chooses
+    python -m bench.train plays-cores TEXT          the same in 30 minutes on two cores, in characters
+    python -m bench.train novel-cores TEXT          the same in 30 minutes on two cores, with the plan's tokens
     python -m bench.train gpt2 [--batch 64]         tokens per second of GPT-2 124M, compared with transformers
     python -m bench.train grow                      step time by length of the text and by context
 
-Texts are tokenized into characters, and the last tenth is used for validation: every token once, in disjoint
-windows of the context length, with the weights of the last step. Each run is a separate process; the first
-run of `plays` starts with an empty compilation cache. --short makes every benchmark small enough for a CPU.
+In addition to the plan's loss, the five benchmarks of small texts print the losses of one model without teachers and
+of nanoGPT's recipe in the same time (`single`, `classic`), each with three seeds, and `gain`: by how much they are
+higher, in nats per byte. The plays have one byte per character.
+
+In the others, texts are tokenized into characters, and the last tenth is used for validation: every token once, in
+disjoint windows of the context length, with the weights of the last step. Each run is a separate process; the first run
+of `plays` starts with an empty compilation cache. --short makes every benchmark small enough for a CPU.
 """
 
 from __future__ import annotations
@@ -29,6 +38,7 @@ import numpy as np
 import torch
 
 from bench.peers import transformers_gpt2
+from bench.small_texts import compare
 from clearhead.model.config import preset
 from clearhead.model.transformer import Transformer
 from clearhead.runs.request import TrainingRequest
@@ -46,12 +56,20 @@ BENCHMARKS: dict[str, dict[str, Any]] = {
     "best": {**SIZES, "steps": 2000, "learning_rate": 0.04, "compiled": True},
     "minutes": {"minutes": 2.9, "context": 256},  # startup takes the rest of the 180 seconds
 }
+SMALL_TEXTS: dict[str, dict[str, Any]] = {
+    "plays-2": {"minutes": 2, "tokenizer": "char"},
+    "plays-10": {"minutes": 10, "tokenizer": "char"},
+    "novel-2": {"minutes": 2},
+    "plays-cores": {"minutes": 30, "tokenizer": "char", "device": "cpu"},
+    "novel-cores": {"minutes": 30, "device": "cpu"},
+}
+CORES = 2
 SHORT = {"blocks": 1, "heads": 1, "width": 32, "context": 256, "batch": 2, "steps": 3}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("benchmark", choices=[*BENCHMARKS, "gpt2", "grow", "one"])
+    parser.add_argument("benchmark", choices=[*BENCHMARKS, *SMALL_TEXTS, "gpt2", "grow", "one"])
     parser.add_argument("text", nargs="?", help="a text file; for `one`, the settings as JSON")
     parser.add_argument("--seeds", type=int)
     parser.add_argument("--batch", type=int, default=64)
@@ -65,6 +83,10 @@ def main() -> None:
         return
     if args.benchmark == "grow":
         print(json.dumps(measure_growth(args.short)))
+        return
+    if args.benchmark in SMALL_TEXTS:
+        figures = measure_small_text(args.benchmark, args.text, args.seeds or 3, args.short)
+        print(json.dumps({"bench": args.benchmark, **figures}))
         return
     seeds = args.seeds or (1 if args.benchmark == "minutes" else 3)
     settings = SHORT if args.short else BENCHMARKS[args.benchmark]
@@ -91,6 +113,17 @@ def measure_runs(text: str, settings: dict[str, Any], seeds: int) -> dict[str, A
             runs.append({**json.loads(done.stdout.splitlines()[-1]), "wall_seconds": wall})
     losses = [run["loss"] for run in runs]
     return {"settings": settings, "mean_loss": round(mean(losses), 4), "runs": runs}
+
+
+def measure_small_text(benchmark: str, text: str, seeds: int, short: bool) -> dict[str, Any]:
+    """The plan's loss on a small text in a given time, compared with a single model and nanoGPT's recipe."""
+    settings = dict(SMALL_TEXTS[benchmark])
+    minutes = settings.pop("minutes")
+    if short:
+        settings |= {**SHORT, "context": 32, "teachers": 2}
+    elif settings.get("device") == "cpu" and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])  # also of the processes that train
+    return compare(text, minutes, settings, range(1 if short else seeds))
 
 
 def train_one(settings: dict[str, Any]) -> dict[str, Any]:

@@ -1,13 +1,17 @@
 """Atomic file writes: a file is complete or absent."""
 
+import ast
 import errno
 import os
 from pathlib import Path
 
 import pytest
 
+import clearhead
 from clearhead.errors import UserError
 from clearhead.files import disk_errors, home, read_json, read_text, write_json, write_text, write_whole
+
+SOURCE = Path(clearhead.__file__).parent
 
 
 def test_json_and_text_round_trip(tmp_path):
@@ -105,3 +109,37 @@ def test_home_follows_the_environment_variables(monkeypatch, tmp_path):
     monkeypatch.delenv("XDG_DATA_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert home() == tmp_path / ".local" / "share" / "clearhead"
+
+
+# Modules that read files which only they or the system write, and what they read.
+OWN_FILES = {
+    "classroom/sandbox.py": "/proc",
+    "doctor.py": "/proc",
+    "export/report_page.py": "the package",
+    "export/site.py": "the package",
+    "files.py": "a file that it has just written",
+    "formats/pulled.py": "a temporary folder",
+    "lectures/inputs.py": "the package",
+    "lectures/questions.py": "the package",
+    "page/assets.py": "the package",
+    "runs/run_folder.py": "metrics that were checked",
+    "runtime/numba_cache.py": "the cache of compiled functions",
+    "server/page.py": "the package",
+    "text/sources.py": "files that were checked, and the pipes that a user names",
+}
+
+
+def test_other_files_are_opened_only_if_they_are_regular():
+    """A pipe makes whoever opens it wait; so no other module opens files for reading on its own."""
+    found = set()
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _reads(node):
+                found.add(path.relative_to(SOURCE).as_posix())
+    assert found == set(OWN_FILES)
+
+
+def _reads(call):
+    modes = {each.value for each in call.args if isinstance(each, ast.Constant)}
+    opens = call.func.attr == "open" and modes & {"r", "rb", "r+b"}
+    return bool(opens) or call.func.attr in ("read_bytes", "read_text")

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import errno
+import hashlib
+import io
 import json
 import os
+import re
 import secrets
 import stat
+import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
 
 from clearhead.errors import UserError
 
 LARGEST_JSON = 2**23  # bytes; parsed JSON can take twenty times as much memory
+LARGEST_CONTENTS = 2**21  # bytes of a zip archive's table of contents, in which a member takes about 80
+
+SEAL = "sealed"  # the key of the hash in our JSON files
 
 LONGEST_NAME = 255  # longest file name accepted, in characters
 
@@ -51,7 +59,22 @@ def _write_text(path: Path, text: str) -> None:
 
 
 def write_json(path: Path, document: Any) -> None:
-    write_text(path, json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    write_text(path, to_json_text(document))
+
+
+def to_json_text(document: Any) -> str:
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def seal(document: dict[str, Any]) -> dict[str, Any]:
+    """The document with a hash of everything else in it, which `read_sealed` compares."""
+    return {**document, SEAL: _hash_document(document)}
+
+
+def _hash_document(document: dict[str, Any]) -> str:
+    content = {name: value for name, value in document.items() if name != SEAL}
+    read = json.loads(json.dumps(content))  # as it will be read: keys are strings
+    return hashlib.sha256(json.dumps(read, sort_keys=True).encode()).hexdigest()
 
 
 def inside(folder: Path, name: str) -> Path:
@@ -72,7 +95,7 @@ def inside(folder: Path, name: str) -> Path:
     return path
 
 
-def open_regular(path: Path, expected: str = "a file") -> IO[bytes]:
+def open_regular(path: Path, expected: str = "a file") -> io.FileIO:
     """Open a regular file, without blocking on a pipe; raise UserError for a pipe, device or folder."""
     try:
         mode = path.stat().st_mode
@@ -102,6 +125,35 @@ def read_all(file: IO[bytes], n: int) -> bytes:
         pieces.append(piece)
         n -= len(piece)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def list_archive(file: IO[bytes]) -> list[zipfile.ZipInfo]:
+    """The members of a zip archive. Raises ValueError or zipfile.BadZipFile if it has too many, or is damaged."""
+    with zipfile.ZipFile(_Contents(file)) as archive:
+        return list(archive.infolist())
+
+
+class _Contents:
+    """An archive of which zipfile may read the table of contents, which it does at once."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file, self.seek, self.tell, self.seekable = file, file.seek, file.tell, file.seekable
+
+    def read(self, n: int = -1) -> bytes:
+        if n > LARGEST_CONTENTS:
+            raise ValueError(f"its table of contents has {n} bytes, expected at most {LARGEST_CONTENTS}")
+        return read_all(self.file, LARGEST_CONTENTS if n < 0 else n)
+
+
+def describe_placeholder(start: bytes) -> str | None:
+    """What a file is that an incomplete download left in place of the real one, by its first bytes."""
+    if not start:
+        return "is empty: copy it again from its source"
+    if start.startswith(b"version https://git-lfs"):
+        return "is a Git LFS pointer, not the file itself: run `git lfs pull` in its folder"
+    if re.match(rb"\s*<(!doctype|html)", start, re.IGNORECASE):
+        return "is a web page, not the file itself: download the file"
+    return None
 
 
 def read_text(path: Path, at_most: int = LARGEST_JSON) -> str:
@@ -136,8 +188,42 @@ def read_json(path: Path) -> dict[str, Any]:
             raise
         raise UserError(f"{path} is not valid JSON; copy it again from its source") from None
     if not isinstance(document, dict):
-        raise UserError(f"{path} holds a JSON {type(document).__name__}, expected an object; copy it again")
+        raise UserError(
+            f"{path} contains a JSON {type(document).__name__}, expected an object; copy it again"
+        )
     return document
+
+
+def read_sealed(path: Path) -> dict[str, Any]:
+    """The JSON object in a file that Clearhead wrote with `seal`; a file without a hash is read as it is."""
+    return check_seal(path, read_json(path))
+
+
+def check_seal(path: Path, document: dict[str, Any]) -> dict[str, Any]:
+    """The content of a sealed document. Raises UserError if it does not match its hash."""
+    if SEAL in document and document[SEAL] != _hash_document(document):
+        raise UserError(
+            f"{path} is damaged: its content does not match its hash; copy it again from its source, or delete its "
+            f"{SEAL!r} if you edited it"
+        )
+    return {name: value for name, value in document.items() if name != SEAL}
+
+
+def hash_file(path: Path) -> str | None:
+    """The sha256 of a small file; None if there is none. A file that has not changed is read only once."""
+    try:
+        about = path.stat()
+        return _hash_file(path, about.st_size, about.st_mtime_ns, about.st_ino)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}") from None
+
+
+@lru_cache(maxsize=1000)
+def _hash_file(path: Path, *_: int) -> str:
+    with open_regular(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def read_own_text(path: Path, expected: str, at_most: int = LARGEST_JSON) -> str:
@@ -163,7 +249,7 @@ def read_own_json(path: Path, expected: str) -> dict[str, Any]:
     except ValueError:
         raise UserError(f"{path} is not valid JSON: a number has too many digits") from None
     if not isinstance(document, dict):
-        raise UserError(f"{path} holds a JSON {type(document).__name__}, expected an object")
+        raise UserError(f"{path} contains a JSON {type(document).__name__}, expected an object")
     return document
 
 
@@ -179,6 +265,15 @@ def disk_errors(folder: Path, doing: str) -> Iterator[None]:
             ) from None
         reason = error.strerror or "no space left, or the disk failed"
         raise UserError(f"{folder} cannot be written ({reason}): {doing}; choose another folder") from None
+
+
+def make_folder(folder: Path) -> None:
+    """Create a folder and its parents, unless they exist, so that they survive a power failure."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for each in reversed(missing):
+        with suppress(PermissionError):  # some shared folders can be written to, but not read
+            settle_folder(each.parent)
 
 
 def settle_folder(folder: Path) -> None:

@@ -36,9 +36,9 @@ def test_each_interaction_is_measured():
     assert all(value > 0 for value in times.values()), times
 
 
-def test_screenshots_cover_flow_and_head_in_both_themes(model_folder, tmp_path):
-    output = run_python("-m", "tools.screenshots", tmp_path, model_folder)
-    names = {f"{what}-{theme}.png" for what in ("flow", "head") for theme in ("light", "dark")}
+def test_screenshots_cover_flow_head_and_report_in_both_themes(model_folder, story_file, tmp_path):
+    output = run_python("-m", "tools.screenshots", tmp_path, model_folder, story_file)
+    names = {f"{what}-{theme}.png" for what in ("flow", "head", "report") for theme in ("light", "dark")}
     assert {Path(line).name for line in output.split()} == names
     for name in names:
         with Image.open(tmp_path / name) as picture:

@@ -17,10 +17,11 @@ import torch
 from safetensors.torch import load_file
 
 import clearhead as ch
+from clearhead.errors import UserError
 from clearhead.language_model import LanguageModel
 from clearhead.model.config import preset
 from clearhead.model.transformer import Transformer
-from clearhead.runs.run_folder import read_metrics
+from clearhead.runs.run_metrics import read_metrics
 from clearhead.text.stories import stories
 from clearhead.text.tokenizer import Tokenizer
 
@@ -31,7 +32,7 @@ pytestmark = [
 
 STEPS = 24
 SETTINGS = ["--steps", str(STEPS), "--batch", "8", "--context", "32", "--dropout", "0", "--device", "cpu"]
-SETTINGS += ["--checkpoint-every", "4"]
+SETTINGS += ["--checkpoint-every", "4", "--dtype", "float32"]
 SIZES = ["--width", "32", "--blocks", "2", "--heads", "2"]
 KINDS = {"averaged": [], "sharded": ["--recipe", "classic", "--sharded"]}
 TEMPLATE = (
@@ -44,15 +45,22 @@ TEMPLATE = (
 def start(forked):
     """Start a run with several processes, in the environment that torchrun would set up."""
 
-    def start(text: Path, out: Path, processes: int, *more: str) -> list[subprocess.Popen]:
+    def start(
+        text: Path, out: Path, processes: int, *more: str, real: int | None = None
+    ) -> list[subprocess.Popen]:
+        """`real` is a rank that is not forked, so that it can be stopped by a signal."""
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(processes)}
         ranks = [{**shared, "RANK": str(i), "LOCAL_RANK": str(i)} for i in range(processes)]
         return [
-            start_process([*forked, "-m"], text, out, *more, **(rank if processes > 1 else {}))
-            for rank in ranks
+            start_process(
+                [*([sys.executable] if number == real else forked), "-m"],
+                *(text, out, *more),
+                **(rank if processes > 1 else {}),
+            )
+            for number, rank in enumerate(ranks)
         ]
 
     return start
@@ -114,8 +122,17 @@ def text(story_text, tmp_path_factory):
 def alone(request, start, text):
     """The kind of run, and the folder of a single-process run."""
     out = text.parent / f"alone-{request.param}"
-    finish(start(text, out, 1, *KINDS[request.param]))
+    if not out.exists():
+        finish(start(text, out, 1, *KINDS[request.param]))
     return request.param, out
+
+
+@pytest.fixture(scope="module")
+def averaged_alone(start, text):
+    """A run of a single process."""
+    out = text.parent / "alone-averaged"
+    if not out.exists():
+        finish(start(text, out, 1))
 
 
 def check_same(one: Path, other: Path) -> None:
@@ -140,6 +157,82 @@ def test_two_killed_processes_resumed_by_one_match_one_process(alone, start, tex
     assert any(name.startswith("shard-00002") for name in names) == (kind == "sharded")
     assert "resuming after step" in finish(start(text, out, 1, *KINDS[kind], "--resume"))
     check_same(one, out)
+    assert json.loads((out / "run.json").read_text())["processes"] == [1, 2]
+    check_lessons(ch.runs(out.parent)[out.name], kind)
+
+
+def check_lessons(run, kind):
+    """The steps of two processes, computed in one."""
+    if kind == "sharded":
+        with pytest.raises(
+            UserError, match="was sharded across processes: a step of it cannot be repeated here"
+        ):
+            run.lesson(3)
+        return
+    for step in (1, 4):
+        lesson = run.lesson(step, device="cpu")
+        for name, found in (("loss", lesson.loss), ("gradient_norm", lesson.gradient_norm)):
+            assert found == pytest.approx(run.metrics[name][step - 1], rel=1e-5)
+    update = lesson.update("block.1.W_1")
+    assert update.change.abs().max() > 0
+
+
+def check_ended(processes: list[subprocess.Popen], lost: int) -> None:
+    """The other processes end within 30 seconds, each with one line that names the rank."""
+    until = time.monotonic() + 30
+    for number, process in enumerate(processes):
+        if number == lost:
+            continue
+        _, said = process.communicate(timeout=max(1, until - time.monotonic()))
+        assert process.returncode == 2, said
+        lines = [line for line in said.splitlines() if line.startswith("clearhead: ")]
+        assert lines == [
+            f"clearhead: rank {lost} ended or does not answer, so this process stops too: resume the run"
+        ]
+
+
+def resume_and_compare(start, text: Path, out: Path, processes: int) -> None:
+    assert "resuming after step" in finish(start(text, out, processes, "--resume"))
+    ours, theirs = read_metrics(text.parent / "alone-averaged"), read_metrics(out)
+    assert [line["loss"] for line in theirs] == pytest.approx([line["loss"] for line in ours], abs=1e-5)
+
+
+@pytest.mark.usefixtures("averaged_alone")
+@pytest.mark.parametrize("lost", [0, 1])
+def test_killed_process_is_named_by_the_others_and_more_of_them_resume(lost, start, text):
+    out = text.parent / f"killed-{lost}"
+    processes = start(text, out, 2)
+    wait_for_step(out, 10)
+    processes[lost].kill()
+    check_ended(processes, lost)
+    processes[lost].communicate()
+    resume_and_compare(start, text, out, 4)
+
+
+@pytest.mark.usefixtures("averaged_alone")
+def test_hanging_process_is_named_by_the_others_and_fewer_of_them_resume(start, text):
+    out, lost = text.parent / "hangs", 3
+    processes = start(text, out, 4, real=lost)
+    wait_for_step(out, 6)
+    processes[lost].send_signal(signal.SIGSTOP)
+    check_ended(processes, lost)
+    kill([processes[lost]])
+    resume_and_compare(start, text, out, 2)
+
+
+@pytest.mark.usefixtures("averaged_alone")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
+def test_signal_to_one_process_makes_all_save_and_exit(number, start, text):
+    out = text.parent / f"signaled-{number}"
+    processes = start(text, out, 2, "--checkpoint-every", "1000")
+    wait_for_step(out, 3)
+    processes[1].send_signal(number)
+    said = finish(processes)
+    assert said.count("run the same command with --resume to continue") == 1
+    done = len(read_metrics(out))
+    assert 3 <= done < STEPS
+    assert f"resuming after step {done}\n" in finish(start(text, out, 1, "--resume"))
+    check_same(text.parent / "alone-averaged", out)
 
 
 def test_one_terminated_process_resumed_by_two_matches_one_process(alone, start, text):
@@ -154,6 +247,21 @@ def test_one_terminated_process_resumed_by_two_matches_one_process(alone, start,
     assert said.count("resuming after step") == 1  # only rank 0 prints
     check_same(one, out)
     assert ch.load(out).generate("Once", tokens=3)
+
+
+def test_teachers_and_student_of_two_processes_resume_to_the_same_weights(start, text):
+    """Each process has its own token noise, so one process would not end with the same weights."""
+    whole, out = text.parent / "taught", text.parent / "taught-again"
+    finish(start(text, whole, 2, "--teachers", "2"))
+    for place in (out / "teachers" / "2", out):
+        processes = start(text, out, 2, "--teachers", "2", *(["--resume"] if out.exists() else []))
+        wait_for_step(place, 10)
+        kill(processes)
+    said = finish(start(text, out, 2, "--teachers", "2", "--resume"))
+    assert "student of 2 teachers" in said
+    for place in ("", "teachers/1", "teachers/2"):
+        one, other = (load_file(each / place / "model.safetensors") for each in (whole, out))
+        assert all(torch.equal(tensor, other[name]) for name, tensor in one.items())
 
 
 @pytest.fixture(scope="module")

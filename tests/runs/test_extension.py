@@ -14,8 +14,9 @@ from clearhead.runs.extension import PEAK, complete_request
 from clearhead.runs.held_out import read_held_out
 from clearhead.runs.listing import describe_run
 from clearhead.runs.request import TrainingRequest
-from clearhead.runs.run_folder import read_metrics
+from clearhead.runs.run_metrics import read_metrics
 from clearhead.runs.saved_run import SavedRun
+from clearhead.runs.summary import summarize
 from clearhead.text.corpus import Document
 from clearhead.text.stories import stories
 from clearhead.training.recipe import Recipe
@@ -308,7 +309,7 @@ def test_best_model_before_the_extension_is_kept(lines, tmp_path, monkeypatch):
     assert best.evaluate(texts[0].read()[0]).loss == pytest.approx(
         first.model.evaluate(texts[0].read()[0]).loss, rel=1e-5
     )
-    [message] = run.summary(tmp_path / "run" / "best")
+    [message] = summarize(run, tmp_path / "run" / "best")
     assert "before the run was extended" in message
     assert math.isclose(min(run.losses), first.losses[-1])
 

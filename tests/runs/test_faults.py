@@ -9,7 +9,7 @@ import pytest
 
 from clearhead.language_model import load
 from clearhead.runs.checkpoint import is_whole
-from clearhead.runs.run_folder import read_metrics
+from clearhead.runs.run_metrics import read_metrics
 
 if not hasattr(os, "fork"):
     pytest.skip("these tests fork processes", allow_module_level=True)

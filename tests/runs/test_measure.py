@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from clearhead.networks import make_network
 from clearhead.runs import measure
 from clearhead.runs import plan as plan_module
 from clearhead.runs.measure import Measure
@@ -44,6 +45,18 @@ def test_fewer_threads_are_used_if_they_are_faster(tokens, speeds):
     assert take(tokens).threads == 2
 
 
+def test_quick_measurement_tries_one_batch_and_all_threads(tokens, speeds):
+    speeds({4: 1.0, 2: 0.1, 1: 1.0})
+    request, rows = TrainingRequest(), []
+    config = list_sizes(request, tokens, 64)[0]
+    for quick in (True, False):
+        with using_threads(4):
+            taken = Measure.take(request, config, tokens, CPU, 1e6, quick=quick)
+        rows.append(taken.rows)
+        assert taken.threads == (4 if quick else 2)
+    assert rows[0] < rows[1]
+
+
 def test_all_threads_are_used_unless_fewer_are_clearly_faster(tokens, speeds):
     speeds({4: 1.0, 2: 0.95, 1: 0.1})
     assert take(tokens).threads == 4
@@ -58,12 +71,21 @@ def test_plan_of_a_timed_run_records_the_number_of_threads(tokens, speeds):
     assert make_plan(TrainingRequest(batch=8, steps=5), tokens, 1000, 64, CPU, None).threads is None
 
 
-def plan_for(n_vocab, n_tokens, monkeypatch, seconds_per_token=1e-6, device=CPU):
+def test_cpu_with_matrix_units_gets_a_larger_model(monkeypatch):
+    sizes = []
+    for has_units in (False, True):
+        config = plan_for(65, 1_000_000, monkeypatch, seconds_per_token=6e-5, has_units=has_units)
+        sizes.append((config.n_block, config.d_model))
+    assert sizes == [(4, 64), (4, 96)]
+
+
+def plan_for(n_vocab, n_tokens, monkeypatch, seconds_per_token=1e-6, device=CPU, has_units=False):
     """Plan two minutes on a machine on which every size takes the same time per token."""
+    monkeypatch.setattr(plan_module, "has_fast_bfloat16", lambda device: has_units)
     monkeypatch.setattr(
         plan_module.Measure,
         "take",
-        lambda request, config, tokens, device, left, teachers: Measure(8, seconds_per_token, 1e-7, False, 1),
+        lambda request, **settings: Measure(8, seconds_per_token, 1e-7, False, 1),
     )
     tokens = Tokens.of(np.zeros(n_tokens, dtype=np.int64))
     return make_plan(TrainingRequest(minutes=2), tokens, 1000, n_vocab, device, 120.0).config
@@ -79,3 +101,14 @@ def test_text_repeated_often_gets_a_small_model(monkeypatch, device):
 def test_characters_and_texts_repeated_rarely_get_a_larger_model(monkeypatch):
     assert plan_for(65, 208_000, monkeypatch).d_model > 64
     assert plan_for(4096, 5_000_000, monkeypatch).d_model > 128
+
+
+@pytest.mark.parametrize("taught", [True, False])
+def test_batch_of_a_student_is_limited_by_what_its_teachers_predict(taught, tokens, speeds, monkeypatch):
+    speeds(dict.fromkeys(range(1, 65), 1e-4))
+    request = TrainingRequest()
+    config = list_sizes(request, tokens, 64)[0]
+    monkeypatch.setattr(measure, "MOST_PREDICTED", 2 * config.n_context * config.n_vocab)
+    teachers = [make_network(config).eval()] if taught else []
+    rows = Measure.take(request, config, tokens, CPU, 60.0, teachers).rows
+    assert rows == 2 if taught else rows > 8

@@ -7,10 +7,13 @@ import pytest
 import torch
 
 from clearhead.errors import UserError
+from clearhead.model.config import Config
+from clearhead.runs import recipes
 from clearhead.runs.plan import Plan, choose_tokenizer, make_plan
 from clearhead.runs.recipes import MOST_EPOCHS
 from clearhead.runs.request import TrainingRequest
 from clearhead.text.tokens import Tokens
+from clearhead.training.recipe import Recipe
 
 CPU = torch.device("cpu")
 
@@ -69,12 +72,49 @@ def test_regularization_grows_with_the_number_of_epochs(steps, regularization):
     assert plan(steps=steps, kind="gru").recipe.token_noise == 0
 
 
+def test_large_model_is_regularized_from_few_epochs_on():
+    large = {"blocks": 6, "width": 256, "heads": 4}
+    for settings, regularization in (({}, (0.1, 0.1, 0.02)), (large, (0.2, 0.4, 0.05))):
+        made = plan(steps=1000, batch=4, context=256, **settings)
+        assert 8 <= made.epochs(100_000) < 16
+        assert (made.config.dropout, made.recipe.weight_decay, made.recipe.token_noise) == regularization
+    assert plan(steps=100, batch=4, context=256, **large).config.dropout == 0
+
+
+@pytest.mark.parametrize(
+    ("steps", "memory", "repeat_after"),
+    [(100, 1e12, 40), (400, 1e12, 100), (9000, 1e12, 320), (9000, 2e7, 61), (9000, 1e7, 0)],
+)
+def test_batches_of_a_student_repeat_if_predictions_fit_into_memory(monkeypatch, steps, memory, repeat_after):
+    """After a quarter of the steps, but not before 4 epochs of 10 steps, and after 32 at most."""
+    monkeypatch.setattr(recipes, "memory_of", lambda device: memory)
+    config = Config(n_vocab=12, n_context=32, n_block=1, n_head=1, d_model=8)
+    recipe = Recipe(steps=steps, batch_size=32)
+    assert recipes.choose_repetition(config, recipe, 10 * 32 * 32, CPU) == repeat_after
+
+
 def test_compiling_requires_cuda():
     assert not plan(steps=10**6).recipe.compiled
     assert not plan(compiled=False).recipe.compiled
     if not torch.cuda.is_available():
         with pytest.raises(UserError, match="`compiled` requires CUDA"):
             TrainingRequest(compiled=True)
+
+
+@pytest.mark.parametrize("has_hardware", [False, True])
+def test_dtype_is_as_requested_or_as_the_hardware_suggests(has_hardware, monkeypatch):
+    monkeypatch.setattr(recipes, "has_fast_bfloat16", lambda device: has_hardware)
+    assert plan().recipe.bfloat16 == has_hardware
+    assert plan(dtype="bfloat16").recipe.bfloat16
+    assert not plan(dtype="float32").recipe.bfloat16
+    assert not plan(kind="lstm").recipe.bfloat16
+
+
+def test_unsupported_dtypes_are_rejected():
+    with pytest.raises(UserError, match="float16"):
+        TrainingRequest(dtype="float16")
+    with pytest.raises(UserError, match="a network of the kind 'gru' is trained in float32"):
+        TrainingRequest(kind="gru", dtype="bfloat16")
 
 
 def test_classic_recipe_rejects_muon():

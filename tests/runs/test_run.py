@@ -1,6 +1,7 @@
 """A training run: exact, reproducible, on time."""
 
 import math
+from itertools import count
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from clearhead.runs import run as run_module
 from clearhead.runs.progress import ExponentialAverage
 from clearhead.runs.request import TrainingRequest, with_time
 from clearhead.runs.run import Run
+from clearhead.runs.summary import describe_training
 from clearhead.runs.threads import using_threads
 from clearhead.text.corpus import Document, documents
 
@@ -121,7 +123,7 @@ def test_progress_reports_every_step(trained):
 
 
 def test_run_description_is_complete(trained, story_text):
-    told = trained.describe()
+    told = describe_training(trained)
     assert told == trained.model.training
     assert told["preset"] == "modern"
     assert told["steps_done"] == told["recipe"]["steps"] == 30
@@ -183,6 +185,16 @@ def test_run_ends_on_time_when_speed_changes(factor, story_file, work_clock, tmp
     validated = [each.record.step for each in progress if each.validation is not None]
     assert len(validated) <= run.plan.validations
     assert progress[-1].record.lr_scale < 0.1, "the learning rate has not decayed"
+
+
+def test_timed_run_ignores_a_wall_clock_that_jumps(story_file, work_clock, monkeypatch):
+    """As when the time is set, forward or backward, while a run trains."""
+    jumps = count()
+    monkeypatch.setattr("time.time", lambda: 4e9 * (next(jumps) % 2))
+    run = Run(list(documents([story_file])), TrainingRequest(minutes=0.1, device="cpu", **SIZES))
+    steps = [progress.record.step for progress in run]
+    assert run.seconds == pytest.approx(6, rel=0.1)
+    assert steps[-1] == run.plan.recipe.steps
 
 
 def test_time_spent_by_the_caller_counts(story_file, tmp_path, work_clock):

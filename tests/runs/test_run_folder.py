@@ -1,8 +1,13 @@
 """Run folders: interrupted and resumed runs are identical, bit for bit, to uninterrupted ones."""
 
+import errno
+import io
 import json
 import math
-from itertools import islice
+import os
+import shutil
+from contextlib import ExitStack, contextmanager
+from itertools import count, islice
 from pathlib import Path
 
 import pytest
@@ -11,8 +16,10 @@ import torch
 import clearhead
 from clearhead.errors import UserError
 from clearhead.runs.request import TrainingRequest
-from clearhead.runs.run_folder import RunFolder, read_metrics
+from clearhead.runs.run_folder import RunFolder
+from clearhead.runs.run_metrics import read_metrics
 from clearhead.runs.saved_run import SavedRun, snapshot_steps
+from clearhead.runs.training import save_somewhere
 from clearhead.text.corpus import documents
 
 SMALL = {
@@ -194,6 +201,13 @@ def test_non_finite_steps_are_skipped_then_rolled_back(short_text, tmp_path, mon
     assert lines[5]["loss"] is None
 
 
+def check_same_files(one, other):
+    """All files are the same, those of the last checkpoint too, except run.json, which names the folder."""
+    paths = {path.relative_to(one) for path in one.rglob("*") if path.is_file() and path.name != "run.json"}
+    assert all((other / path).is_file() for path in paths)
+    assert [path for path in sorted(paths) if (one / path).read_bytes() != (other / path).read_bytes()] == []
+
+
 def break_at(kept, steps, least=1.0):
     """Make the loss NaN at these steps while the learning rate scale is at least `least`."""
     trainer = kept.run.trainer
@@ -228,8 +242,7 @@ def test_run_interrupted_around_a_rollback_resumes_exactly(steps, least, good, t
         for stop in (turn, None):  # interrupt there, then run to the end
             kept = open_run(folder, short_text, tmp_path, resume=True)
             break_after(break_at(kept, steps, least), stop)
-        for name in ("metrics.jsonl", "model.safetensors", "clearhead.json"):
-            assert (tmp_path / "whole" / name).read_bytes() == (folder / name).read_bytes(), (turn, name)
+        check_same_files(tmp_path / "whole", folder)
 
 
 def break_after(kept, stop):
@@ -256,8 +269,7 @@ def test_run_killed_around_a_rollback_resumes_exactly(short_text, tmp_path):
         kept = break_at(open_run(folder, short_text, tmp_path, resume=True, **every), {12, 13, 14})
         assert kept.run.good.step == 10
         train_until(kept, None)
-        for name in ("metrics.jsonl", "model.safetensors", "clearhead.json"):
-            assert (tmp_path / "whole" / name).read_bytes() == (folder / name).read_bytes(), (turn, name)
+        check_same_files(tmp_path / "whole", folder)
 
 
 def test_diverging_run_stops_with_a_clear_error(short_text, tmp_path, monkeypatch):
@@ -265,6 +277,66 @@ def test_diverging_run_stops_with_a_clear_error(short_text, tmp_path, monkeypatc
     monkeypatch.setattr(kept.run.trainer, "_forward_backward", lambda _: (math.inf, 1.0))
     with kept, pytest.raises(UserError, match="training diverged at step"):
         list(kept)
+
+
+def test_clock_that_jumps_changes_nothing(short_text, tmp_path, monkeypatch):
+    """The clock jumps by years at every look, and the files are from the future when the run is resumed."""
+    train_until(open_run(tmp_path / "whole", short_text, tmp_path), None)
+    jumps = count()
+    monkeypatch.setattr("time.time", lambda: 2e9 * (next(jumps) % 2))
+    folder = tmp_path / "jumps"
+    train_until(open_run(folder, short_text, tmp_path), 13)
+    for path in folder.rglob("*"):
+        os.utime(path, (4e9, 4e9))
+    train_until(open_run(folder, short_text, tmp_path, resume=True), None)
+    check_same_files(tmp_path / "whole", folder)
+
+
+@contextmanager
+def read_only(folder):
+    """Refuse all writes in a folder, as a file system that has become read-only does."""
+
+    def refusing(real):
+        def operation(path, *given, **named):
+            mode = given[0] if given and isinstance(given[0], str) else named.get("mode", "r")
+            writes = real is not io.open or set(mode) & set("wxa+")
+            if writes and Path(path).absolute().is_relative_to(folder):
+                raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+            return real(path, *given, **named)
+
+        return operation
+
+    with pytest.MonkeyPatch.context() as patched:
+        for name in ("mkdir", "replace", "rename", "unlink", "rmdir"):
+            patched.setattr(os, name, refusing(getattr(os, name)))
+        patched.setattr(io, "open", refusing(io.open))
+        yield
+
+
+def test_folder_that_becomes_read_only_loses_nothing(short_text, tmp_path):
+    """Training continues, what cannot be saved is said once, and the run resumes from what had been saved."""
+    train_until(open_run(tmp_path / "whole", short_text, tmp_path, checkpoint_every=3), None)
+    folder = tmp_path / "run"
+    kept = open_run(folder, short_text, tmp_path, checkpoint_every=3)
+    with ExitStack() as stack, kept:
+        for progress in kept:
+            if progress.record.step == 8:
+                stack.enter_context(read_only(folder))
+        saved, error = save_somewhere(kept.run.model, folder)
+    assert progress.record.step == 24
+    assert all("Read-only file system" in note for note in kept.run.notes)
+    assert sorted(note.split(" could not be saved")[0] for note in kept.run.notes) == [
+        *("a checkpoint", "the best model so far", "the metrics")
+    ]
+    assert "(Read-only file system): the model was not saved" in str(error)
+    weights = clearhead.load(tmp_path / "whole", "cpu").network.state_dict()
+    for name, tensor in clearhead.load(saved, "cpu").network.state_dict().items():
+        assert torch.equal(tensor, weights[name])
+    shutil.rmtree(saved)
+    kept = open_run(folder, short_text, tmp_path, resume=True, checkpoint_every=3)
+    assert kept.run.trainer.step == 6
+    train_until(kept, None)
+    check_same_files(tmp_path / "whole", folder)
 
 
 def test_run_folders_contain_no_timestamps(short_text, tmp_path):

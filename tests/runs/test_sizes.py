@@ -11,10 +11,11 @@ import clearhead as ch
 from clearhead.classics.recurrent_cell import CELLS
 from clearhead.classics.recurrent_config import RecurrentConfig
 from clearhead.errors import UserError
+from clearhead.files import seal
 from clearhead.model.transformer import Transformer
 from clearhead.runs.request import TrainingRequest
 from clearhead.runs.run import Run
-from clearhead.runs.run_folder import read_metrics
+from clearhead.runs.run_metrics import read_metrics
 from clearhead.runs.saved_run import SavedRun
 from clearhead.runs.sizes import list_sizes, usual_size
 from clearhead.text.corpus import documents
@@ -139,7 +140,7 @@ def test_runs_saved_without_a_kind_can_be_resumed(story_file, tmp_path):
     train_until(SavedRun.open(tmp_path / "run", texts, request, cache=tmp_path), 2)
     settings = json.loads((tmp_path / "run" / "run.json").read_text())
     assert settings["request"].pop("kind") == "transformer"
-    (tmp_path / "run" / "run.json").write_text(json.dumps(settings))
+    (tmp_path / "run" / "run.json").write_text(json.dumps(seal(settings)))
     train_until(SavedRun.open(tmp_path / "run", texts, request, True, cache=tmp_path), None)
     assert len(read_metrics(tmp_path / "run")) == 4
 

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 import shutil
 from dataclasses import replace
 
@@ -14,6 +15,7 @@ import clearhead
 from clearhead.errors import UserError
 from clearhead.language_model import LanguageModel
 from clearhead.model.transformer import Transformer
+from clearhead.runs import recipes
 from clearhead.runs.measure import Measure
 from clearhead.runs.request import TrainingRequest
 from clearhead.runs.run import Run
@@ -83,6 +85,39 @@ def test_transformers_loads_the_fine_tuned_model(lora, model_folder, text, tmp_p
     assert model.generate("The", tokens=5, temperature=0) == again.generate("The", tokens=5, temperature=0)
 
 
+def test_every_window_begins_with_the_start_token_if_the_model_expects_one(copied_model, text, tmp_path):
+    (copied_model / "clearhead.json").unlink()  # its hashes do not match the files changed here
+    path = copied_model / "tokenizer_config.json"
+    settings = json.loads(path.read_text())
+    path.write_text(json.dumps({**settings, "bos_token": "!", "add_bos_token": True}))
+    run = Run(list(documents([text])), request(copied_model, steps=2, batch=32), tmp_path)
+    [start] = run.tokenizer.start_ids
+    assert (run.trainer.batches.at(0).inputs[:, 0] == start).all()
+    joined = [*run.tokens[len(run.tokens) - 1 :].tolist(), *run.validation[:].tolist()]
+    losses = []
+    for first in range(0, len(joined) - 1, 31):  # 31 tokens after the start token
+        targets = joined[first + 1 : first + 32]
+        scores = run.model.logits([start, *joined[first : first + len(targets)]]).log_softmax(-1)[1:]
+        losses += (-scores[range(len(targets)), targets]).tolist()
+    assert run.validate() == pytest.approx(np.mean(losses), rel=1e-5)
+    assert all(math.isfinite(progress.record.loss) for progress in run)
+
+
+def test_model_without_an_end_token_can_be_fine_tuned_on_one_text(copied_model, text, tmp_path):
+    (copied_model / "clearhead.json").unlink()  # its hashes do not match the files changed here
+    for name in ("config.json", "generation_config.json", "tokenizer_config.json"):
+        settings = json.loads((copied_model / name).read_text())
+        ends = {key: None for key in settings if key.startswith(("eos_token", "bos_token"))}
+        (copied_model / name).write_text(json.dumps({**settings, **ends}))
+    clearhead.train(text, tmp_path / "out", start=copied_model, steps=2, context=32, batch=4, device="cpu")
+    model = clearhead.load(tmp_path / "out", "cpu")
+    assert model.tokenizer.end_id is None
+    assert model.generate("The", 70).finish_reason == "length"
+    (tmp_path / "more.txt").write_text(OTHER)
+    with pytest.raises(UserError, match="a text of several documents requires an end token"):
+        clearhead.train([text, tmp_path / "more.txt"], tmp_path / "two", start=copied_model, steps=2)
+
+
 def test_only_the_adapters_are_trained(model_folder, text, tmp_path):
     run = Run(list(documents([text])), request(model_folder, lora=4), tmp_path)
     before = {name: each.clone() for name, each in run.model.network.named_parameters()}
@@ -100,8 +135,10 @@ def test_only_the_adapters_are_trained(model_folder, text, tmp_path):
     assert torch.allclose(trace.logits, run.model.logits("The chicken"), rtol=0, atol=1e-5)
 
 
+@pytest.mark.parametrize("bfloat16", [False, True])
 @pytest.mark.parametrize("lora", [None, 4])
-def test_resumed_run_matches_an_uninterrupted_run(lora, model_folder, text, tmp_path):
+def test_resumed_run_matches_an_uninterrupted_run(lora, bfloat16, model_folder, text, tmp_path, monkeypatch):
+    monkeypatch.setattr(recipes, "has_fast_bfloat16", lambda device: bfloat16)
     settings = request(model_folder, lora=lora, dropout=0.1)
     train_until(tmp_path / "whole", text, tmp_path, settings, None)
     for stop in (1, 7, None):

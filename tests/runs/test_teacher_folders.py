@@ -7,6 +7,7 @@ import pytest
 
 import clearhead as ch
 from clearhead.cli.runs import _describe
+from clearhead.files import seal
 from clearhead.runs.listing import describe_run, is_extendable
 from clearhead.runs.teacher_folders import count_teachers, find_runs, teacher_in
 
@@ -16,7 +17,7 @@ COMMAND = ["clearhead", "train", "my.txt", "--teachers", "2", "--out", "runs/my"
 
 def set_run(folder, **changes):
     settings = json.loads((folder / "run.json").read_text())
-    (folder / "run.json").write_text(json.dumps(settings | changes))
+    (folder / "run.json").write_text(json.dumps(seal(settings | changes)))
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +77,21 @@ def test_student_of_models_given_by_name(trained):
     assert describe_run(trained / "student").role == "student of 2 teachers"
 
 
+def test_loss_on_a_part_of_the_held_out_text_is_marked(runs):
+    first, second = ch.runs()
+    assert second.validated_share == 1
+    set_run(first.folder, held_out_tokens=4 * first.validation_tokens)
+    marked, _ = ch.runs()
+    assert marked.validated_share == 0.25
+    assert f": ~{first.bits_per_byte:.4f} bits per byte" in repr(marked).replace(", ~", ": ~")
+    table = repr(ch.runs())
+    assert f"~{first.bits_per_byte:.4f}" in table
+    assert f"~{second.bits_per_byte:.4f}" not in table
+    assert table.endswith(
+        "~ measured on a part of the held-out text, for lack of time: do not compare it with other losses"
+    )
+
+
 def test_teachers_can_be_deleted(student):
     shutil.rmtree(student / "teachers")
     [found] = ch.runs()
@@ -87,6 +103,8 @@ def test_teacher_cannot_be_extended(student):
         set_run(folder, command=COMMAND)
     assert is_extendable(describe_run(student))
     assert not is_extendable(describe_run(student / "teachers" / "1"))
+    shutil.rmtree(student / "teachers" / "2")  # a student learns from its teachers in an extension too
+    assert not is_extendable(describe_run(student))
 
 
 def test_interrupted_teacher_is_resumed_with_its_student(runs):

@@ -1,6 +1,7 @@
 """Runs that learn from teachers: what is checked, exact resume, and what is kept."""
 
 import shutil
+from types import SimpleNamespace
 
 import pytest
 
@@ -8,7 +9,10 @@ import clearhead as ch
 from clearhead.errors import UserError
 from clearhead.runs.request import TrainingRequest
 from clearhead.runs.saved_run import SavedRun
+from clearhead.runs.summary import summarize
+from clearhead.runs.teachers import Teachers
 from clearhead.text.corpus import documents
+from clearhead.training.distillation import TRUE_SHARE
 
 SMALL = {"blocks": 1, "heads": 1, "width": 16, "batch": 4, "device": "cpu"}
 
@@ -47,7 +51,7 @@ def test_student_has_the_teachers_tokenizer_context_and_split(text, teachers):
     for name in ("tokens", "validation_tokens", "text_sha256"):
         assert model.training[name] == first.training[name]
     assert model.training["from_teachers"] == [str(each) for each in teachers]
-    assert model.training["recipe"]["true_share"] == 0.2
+    assert model.training["recipe"]["true_share"] == TRUE_SHARE
 
 
 def test_interrupted_student_resumes_to_the_same_weights(text, teachers, tmp_path):
@@ -57,6 +61,45 @@ def test_interrupted_student_resumes_to_the_same_weights(text, teachers, tmp_pat
     train_until(tmp_path / "cut", text, request)
     weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "cut")]
     assert weights[0] == weights[1]
+
+
+@pytest.fixture(scope="module")
+def taught_by_folders(text, teachers):
+    return weights_of(ch.train(text, from_teachers=teachers, steps=3, **SMALL))
+
+
+def weights_of(model):
+    return [each.detach().clone() for each in model.network.parameters()]
+
+
+@pytest.mark.parametrize("kind", ["loaded", "ensemble", "pattern", "mixed"])
+def test_teachers_are_models_or_their_names(kind, text, teachers, taught_by_folders, monkeypatch):
+    monkeypatch.chdir(teachers[0].parent)
+    loaded = [ch.load(each, "cpu") for each in teachers]
+    given = {
+        "loaded": loaded,
+        "ensemble": ch.ensemble(loaded),
+        "pattern": "[01]",
+        "mixed": [teachers[0], loaded[1]],
+    }[kind]
+    model = ch.train(text, from_teachers=given, steps=3, **SMALL)
+    assert all(one.equal(other) for one, other in zip(weights_of(model), taught_by_folders, strict=True))
+    assert len(model.training["from_teachers"]) == 2
+    assert all(each.requires_grad for each in loaded[0].network.parameters())
+
+
+def test_run_with_loaded_teachers_is_resumed_and_extended_with_the_same(text, teachers, tmp_path):
+    first, second = (ch.load(each, "cpu") for each in teachers)
+    folder = tmp_path / "student"
+    train_until(folder, text, TrainingRequest(steps=4, from_teachers=first, **SMALL), step=2)
+    with pytest.raises(UserError, match="teachers_sha256"):
+        ch.train(text, folder, resume=True, from_teachers=second, steps=4, **SMALL)
+    model = ch.train(text, folder, resume=True, from_teachers=first, steps=4, **SMALL)
+    assert model.training["from_teachers"] == ["loaded: 0"]
+    assert ch.runs(folder)[0].role == "student of 1 teacher"
+    with pytest.raises(UserError, match=r"learned from a loaded model \(0\).*: pass it again"):
+        ch.train(text, folder, resume=True, steps=2)
+    assert ch.train(text, folder, resume=True, steps=2, from_teachers=first).training["steps_done"] == 6
 
 
 def test_changed_teacher_is_noticed(text, teachers, tmp_path):
@@ -79,8 +122,10 @@ def test_teachers_must_share_a_tokenizer(text, teachers, tmp_path):
     ("settings", "message"),
     [
         ({"from_teachers": []}, "names no models"),
-        ({"from_teachers": [1]}, "expected the names or folders"),
-        ({"from_teachers": 1}, "expected the names or folders"),
+        ({"from_teachers": [1]}, "expected models, or their names or folders"),
+        ({"from_teachers": 1}, "expected models, or their names or folders"),
+        ({"keep_teachers": False}, "are always kept"),
+        ({"from_teachers": "nowhere/*"}, "matches no model folder"),
         ({"tokenizer": "char"}, "`tokenizer` cannot be combined"),
         ({"bidirectional": True}, "`bidirectional` cannot be combined"),
         ({"context": 64}, "the teachers read 32 tokens"),
@@ -91,3 +136,17 @@ def test_settings_that_do_not_fit_are_rejected(settings, message, text, teachers
     given = {"steps": 1, "from_teachers": teachers, **SMALL, **settings}
     with pytest.raises(UserError, match=message):
         ch.train(text, **given)
+
+
+def test_student_worse_than_a_teacher_says_so():
+    """Both losses are those of the same validation text."""
+    taught = Teachers((), None, 8, None, (2.5, 2.0))
+    run = SimpleNamespace(losses=[3.0, 2.4], teachers=taught, request=SimpleNamespace(teachers=2))
+    [message] = summarize(run)
+    assert message.startswith(
+        "the validation loss is 2.4000, and one of its teachers ended at 2.0000: the student"
+    )
+    run.losses = [3.0, 1.9]
+    assert summarize(run) == []
+    run.losses, run.request.teachers = [3.0, 2.4], None  # given teachers, of another text perhaps
+    assert summarize(run) == []

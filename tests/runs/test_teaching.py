@@ -2,18 +2,23 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 import torch
 
 import clearhead as ch
 from clearhead.errors import UserError
+from clearhead.files import seal
 from clearhead.runs import teaching
+from clearhead.runs.listing import is_extendable
 from clearhead.runs.measure import Measure
 from clearhead.runs.plan import Plan
 from clearhead.runs.request import TrainingRequest
 from clearhead.runs.run import Run
+from clearhead.runs.run_folder import RunFolder
 from clearhead.runs.teaching import FEW, MANY, STUDENTS, TeachingPlan, choose_teaching, plan_teaching
+from clearhead.runs.teaching_start import plan_first_teacher
 from clearhead.text.corpus import documents
 
 SMALL = {
@@ -130,6 +135,26 @@ def test_extension_without_teachers_is_refused(whole, text, tmp_path):
     assert ch.load(folder, "cpu").generate("The", tokens=2)
 
 
+def test_teachers_are_discarded_once_their_student_is_saved(whole, text, tmp_path, monkeypatch):
+    """Killed before they are deleted, the run deletes them when it is repeated."""
+    folder, given = tmp_path / "run", {"teachers": 2, "steps": STEPS, "keep_teachers": False, **SMALL}
+    with pytest.raises(StoppedError):
+        ch.train(text, folder, callbacks=stop_at(3 * STEPS - 1), **given)
+    assert (folder / "teachers" / "2" / "model.safetensors").exists()
+    with monkeypatch.context() as killing:
+        killing.setattr(RunFolder, "drop_teachers", lambda _: stop_at(1)(None))
+        with pytest.raises(StoppedError):
+            ch.train(text, folder, resume=True, **given)
+    assert weights(folder) == weights(whole)
+    assert (folder / "teachers").exists()
+    ch.train(text, folder, resume=True)
+    assert not (folder / "teachers").exists()
+    [found] = ch.runs(folder)
+    assert (found.role, found.finished, is_extendable(found)) == ("student of 2 teachers", True, False)
+    with pytest.raises(UserError, match="were deleted, but the run cannot be extended without them"):
+        ch.train(text, folder, resume=True, steps=3)
+
+
 def test_damaged_plan_is_reported(text, tmp_path):
     folder, given = tmp_path / "run", {"teachers": 2, "steps": STEPS, **SMALL}
     with pytest.raises(StoppedError):
@@ -168,6 +193,23 @@ def planned(text):
     return choose
 
 
+def test_first_teacher_is_planned_without_measuring(text, tmp_path, work_clock, monkeypatch):
+    """The plan of the single run is all that choosing the teachers requires."""
+    given = {**SMALL, "minutes": 2, "tokenizer": None}
+    run = Run(list(documents([text])), TrainingRequest(**given), tmp_path)
+    monkeypatch.setattr(Measure, "take", None)
+    chosen = plan_teaching(run.request, {}, "", FEW)
+    plan = plan_first_teacher(chosen, run)
+    assert plan.config == replace(run.plan.config, dropout=plan.config.dropout)
+    assert plan.recipe.seed == chosen.request_of(1, run.request).seed
+    assert plan.seconds == 60 * chosen.teachers[0].minutes
+    share = plan.seconds / run.plan.seconds
+    assert plan.recipe.steps == pytest.approx(share * run.plan.recipe.steps, rel=0.1)
+    given = {"plan": plan, "is_teacher": True, "cache": tmp_path}
+    teacher = Run(list(documents([text])), chosen.request_of(1, run.request), **given)
+    assert teacher.model.config == plan.config
+
+
 def _with(each, **changes):
     return type(each)(**vars(each) | changes)
 
@@ -191,9 +233,9 @@ def test_plan_chooses_no_teachers_if_they_are_not_wanted(changes, planned):
 def test_students_teach_in_their_turn_if_there_is_time():
     plan = plan_teaching(TrainingRequest(minutes=10, device="cpu"), {}, "")
     assert plan.count == MANY + STUDENTS
-    assert plan.taught_by == [MANY + 1, MANY + 2]
+    assert plan.taught_by == [MANY + 1 + i for i in range(STUDENTS)]
     assert [each.taught_by for each in plan.teachers[-STUDENTS:]] == [list(range(1, MANY + 1))] * STUDENTS
-    assert 4 < sum(each.minutes for each in plan.teachers) < 6
+    assert 5 < sum(each.minutes for each in plan.teachers) < 7
     assert plan.up_to(MANY + 1).taught_by == [MANY + 1]
     assert plan.up_to(3).taught_by == [1, 2, 3]
 
@@ -218,7 +260,7 @@ def test_student_that_teaches_learns_from_the_first_teachers(text, tmp_path):
     path = folder / "teachers" / "plan.json"
     plan = json.loads(path.read_text())
     plan["teachers"][2]["taught_by"], plan["taught_by"] = [1, 2], [3]
-    path.write_text(json.dumps(plan))
+    path.write_text(json.dumps(seal(plan)))
     model = ch.train(text, folder, resume=True, **given)
     third = ch.load(folder / "teachers" / "3", "cpu")
     assert third.training["from_teachers"] == [str(folder / "teachers" / each) for each in "12"]

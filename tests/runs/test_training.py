@@ -12,10 +12,10 @@ import pytest
 
 import clearhead
 from clearhead.errors import UserError
-from clearhead.runs import training
+from clearhead.runs import call
 from clearhead.runs.request import TrainingRequest, TrainingSettings
 from clearhead.runs.run import Run
-from clearhead.runs.run_folder import read_metrics
+from clearhead.runs.run_metrics import read_metrics
 from clearhead.training.trainer import Trainer
 from tests.runs.recording_display import RecordingDisplay
 
@@ -191,7 +191,7 @@ def test_type_checkers_see_the_settings_that_exist():
     types = get_type_hints(TrainingRequest)
     del types["start_sha256"], types["teachers_sha256"]
     assert get_type_hints(TrainingSettings) == types
-    assert training.train.__annotations__["settings"] == "Unpack[TrainingSettings]"
+    assert call.train.__annotations__["settings"] == "Unpack[TrainingSettings]"
 
 
 def test_name_from_another_library_gets_a_suggestion(story_file):
@@ -254,7 +254,7 @@ def test_progress_is_shown_unless_turned_off(story_file, monkeypatch, capsys):
     clearhead.train(story_file, steps=2, **SIZES)
     assert capsys.readouterr().out == ""
     display = RecordingDisplay()
-    monkeypatch.setattr(training, "find_display", lambda: display)
+    monkeypatch.setattr(call, "find_display", lambda: display)
     clearhead.train(story_file, steps=3, progress=False, **SIZES)
     assert display.said == []
     clearhead.train(story_file, steps=3, **SIZES)
@@ -270,7 +270,7 @@ def test_progress_makes_room_for_warnings(story_file, monkeypatch):
         run.notes.append("the disk is almost full")
         return validate(run)
 
-    monkeypatch.setattr(training, "find_display", lambda: display)
+    monkeypatch.setattr(call, "find_display", lambda: display)
     monkeypatch.setattr(Run, "validate", validate_with_note)
     with pytest.warns(UserWarning, match="the disk is almost full"):
         clearhead.train(story_file, steps=1, **SIZES)

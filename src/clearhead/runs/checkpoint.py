@@ -15,17 +15,17 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 from torch import Tensor
 
 from clearhead.errors import UserError
-from clearhead.files import read_json, write_json
+from clearhead.files import open_regular, read_json, write_json
 from clearhead.formats.shards import write_tensors
 from clearhead.runs.staging import begin, drop, put_in_place
 from clearhead.runtime.process_group import ProcessGroup
@@ -101,6 +101,16 @@ def checkpoint_at(folder: Path, step: int) -> Path | None:
 def newest_step(folder: Path) -> int | None:
     """The step of the newest checkpoint, intact or not; None if there is none."""
     return next(iter(list_steps(folder)), None)
+
+
+def newest_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
+    """The shapes of the tensors in the newest checkpoint, from its header; none if there is none, or it is sharded."""
+    for path in _listed(folder)[:1]:
+        with suppress(SafetensorError, UserError, OSError):
+            open_regular(path / TENSORS).close()
+            with safe_open(path / TENSORS, framework="pt") as file:
+                return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
+    return {}
 
 
 def list_steps(folder: Path) -> list[int]:
@@ -205,7 +215,7 @@ def _write_shards(staged: Path, tensors: dict[str, Tensor], group: ProcessGroup)
 
 
 def _describe(path: Path) -> dict[str, Any]:
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
         return {"bytes": size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
 

@@ -53,7 +53,8 @@ def count_text(
     text = text or prepare_text(texts, request, cache or home() / "tokens")
     on_text(text)
     tokenizer, order = text.tokenizer, request.order or DEFAULT_ORDER
-    counts = count_ngrams(text.tokens, tokenizer.n_vocab, tokenizer.end_id, order, report=report)
+    end = tokenizer.need_end("an n-gram model")
+    counts = count_ngrams(text.tokens, tokenizer.n_vocab, end, order, report=report)
     network = estimate(counts).to(pick_device(request.device))
     training = {
         "kind": "ngram",

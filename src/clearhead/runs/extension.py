@@ -77,7 +77,7 @@ def extend_plan(
     warmup = choose_warmup(recipe.name, steps)
     recipe = replace(recipe, steps=done + steps, first_step=done, warmup=warmup)
     if start is None:
-        config, recipe = regularize(request, config, recipe, tokens)
+        config, recipe = regularize(request, config, recipe, tokens, device)
         scale = PEAK if plan.recipe.first_step == 0 else 1.0  # further extensions have the same peak
         recipe = replace(
             recipe, learning_rate=scale * recipe.learning_rate, matrix_rate=scale * recipe.matrix_rate

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections import deque
 from dataclasses import dataclass
@@ -12,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from clearhead.errors import UserError
 from clearhead.runs.progress import ExponentialAverage
-from clearhead.runs.run_folder import METRICS, read_record
+from clearhead.runs.run_metrics import LONGEST_LINE, METRICS, open_metrics, read_lines, read_record
 
 RECENT = 10.0  # seconds over which the speed is measured
 PAUSE = 4  # a gap between writes this many times the longest recent one counts as a pause
@@ -52,23 +54,22 @@ class Follower:
     def look(self) -> None:
         """Read new lines, or the whole file again if the metrics were truncated when the run was resumed."""
         try:
-            with self.path.open("rb") as file:
+            with open_metrics(self.path) as file:
                 file.seek(self._offset - len(self._last))
                 if file.read(len(self._last)) != self._last:
                     self._begin()
                     file.seek(0)
-                fresh = file.read()
-                written = self.path.stat().st_mtime
-        except OSError:
+                before = self._offset
+                for line in read_lines(file):
+                    if not line.endswith(b"\n") and len(line) < LONGEST_LINE:
+                        break  # it is still being written
+                    self._add(line)
+                    self._offset, self._last = self._offset + len(line), line
+                written = os.fstat(file.fileno()).st_mtime
+        except (UserError, OSError):
             self._begin()
             return
-        whole = fresh[: fresh.rfind(b"\n") + 1]
-        lines = whole.splitlines(keepends=True)
-        for line in lines:
-            self._add(line)
-        self._offset += len(whole)
-        self._last = lines[-1] if lines else self._last
-        if lines and self.steps:
+        if self._offset > before and self.steps:
             self._note(written)
         while len(self._grew) > 2 and self._grew[-1][0] - self._grew[1][0] > RECENT:
             self._grew.popleft()

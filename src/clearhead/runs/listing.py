@@ -15,25 +15,26 @@ from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
 from clearhead.errors import UserError, guess
-from clearhead.files import read_json
+from clearhead.files import read_sealed
 from clearhead.formats.opening import list_snapshots
 from clearhead.networks import config_from_json
 from clearhead.runs.checkpoint import newest_step
 from clearhead.runs.following import Follower
-from clearhead.runs.run_folder import CHECKPOINTS, METRICS, read_record
-from clearhead.runs.teacher_folders import RUN, TEACHERS, find_runs, teacher_in
+from clearhead.runs.run_folder import CHECKPOINTS
+from clearhead.runs.run_metrics import check_metrics, last_record
+from clearhead.runs.teacher_folders import RUN, TEACHERS, find_runs, lacks_teachers, teacher_in
 from clearhead.summary_table import TableCell, html_table, plural, text_table
 from clearhead.training.position_loss import bits_per_byte
 
 if TYPE_CHECKING:
     from clearhead.lessons.lesson import Lesson
 
-LAST = 2**16  # bytes at the end of the metrics that are searched for the last line
 CALL = "ch.train"  # the first part of the command of a run that was started from Python; its texts follow
 HEADINGS = ("run", "text", "tokenizer", "steps", "bits per byte", "state")
 CURVES = ("loss", "smoothed", "validation", "learning_rate", "gradient_norm")
 RUNS = "runs"  # where `clearhead train` saves runs
 MOST_SHOWN = 20  # runs in a printed list
+PARTIAL = "~ measured on a part of the held-out text, for lack of time: do not compare it with other losses"
 
 
 @dataclass(frozen=True, repr=False)
@@ -57,9 +58,11 @@ class ListedRun:
     parameters: int
     validation_tokens: int
     validation_bytes: int | None  # None if the loss cannot be given in bits per byte
+    validated_share: float = 1.0  # of the held-out text; less if there was no time for all of it
     teachers: int = 0  # that it learns from; of a teacher, how many there are
     teacher: int | None = None  # the number of a teacher, from 1
     student: Path | None = None  # the folder of the run that a teacher teaches
+    lacks_teachers: bool = False  # those that it trained for itself have been deleted
 
     def __repr__(self) -> str:
         about = [
@@ -72,7 +75,8 @@ class ListedRun:
         return f"ListedRun({str(self.folder)!r}: {shown})"
 
     def _repr_html_(self) -> str:
-        best = "" if self.best_validation_loss is None else f"{self.best_validation_loss:.4f} nats per token"
+        lowest = self.best_validation_loss
+        best = "" if lowest is None else f"{self._mark(lowest)} nats per token"
         rows = [
             *zip(HEADINGS[1:], self._row()[1:], strict=True),
             ("kind", self.kind),
@@ -172,8 +176,12 @@ class ListedRun:
     def _loss(self) -> str:
         """The newest validation loss with its unit."""
         if self.bits_per_byte is not None:
-            return f"{self.bits_per_byte:.4f} bits per byte"
-        return "" if self.validation_loss is None else f"{self.validation_loss:.4f} nats per token"
+            return f"{self._mark(self.bits_per_byte)} bits per byte"
+        return "" if self.validation_loss is None else f"{self._mark(self.validation_loss)} nats per token"
+
+    def _mark(self, loss: float) -> str:
+        """A loss, marked as approximate if it was measured on only part of the held-out text."""
+        return f"{'~' if self.validated_share < 1 else ''}{loss:.4f}"
 
     @property
     def _state(self) -> str:
@@ -181,7 +189,7 @@ class ListedRun:
         return state if self.role is None else f"{self.role}, {state}"
 
     def _row(self) -> list[TableCell]:
-        bits = self._loss if self.bits_per_byte is None else self.bits_per_byte
+        bits = self._loss if self.bits_per_byte is None else self._mark(self.bits_per_byte)
         steps = f"{self.steps_done:,}/{self.steps_planned:,}"
         return [str(self.folder), self.text, self.tokenizer, steps, bits, self._state]
 
@@ -218,7 +226,9 @@ class ListedRuns(list[ListedRun]):
 
     @property
     def _more(self) -> str:
-        return f"\n… and {len(self) - MOST_SHOWN:,} more" if len(self) > MOST_SHOWN else ""
+        more = f"\n… and {len(self) - MOST_SHOWN:,} more" if len(self) > MOST_SHOWN else ""
+        partial = any(run.validated_share < 1 for run in self[:MOST_SHOWN])
+        return more + (f"\n{PARTIAL}" if partial else "")
 
     @property
     def _none(self) -> str:
@@ -243,7 +253,9 @@ def list_runs(folder: str | Path = RUNS) -> ListedRuns:
 
 def describe_run(folder: Path) -> ListedRun:
     """Describe a run from run.json and the last line of the metrics."""
-    settings, last = read_json(folder / RUN), _last_record(folder / METRICS)
+    settings = read_sealed(folder / RUN)
+    check_metrics(folder, settings)
+    last = last_record(folder)
     try:
         request, config = settings["request"], config_from_json(settings["plan"]["config"])
         command = [str(argument) for argument in settings["command"]]
@@ -268,12 +280,21 @@ def describe_run(folder: Path) -> ListedRun:
             parameters=config.n_parameter,
             validation_tokens=int(settings["validation_tokens"]),
             validation_bytes=settings.get("validation_bytes"),
+            validated_share=_validated_share(settings),
             teachers=_count_teachers(request) if teacher is None else teacher.count,
             teacher=None if teacher is None else teacher.number,
             student=None if teacher is None else teacher.student,
+            lacks_teachers=lacks_teachers(folder, request),
         )
-    except (AttributeError, KeyError, TypeError, ValueError):
-        raise UserError(f"{folder / RUN} was written by another version, or is damaged") from None
+    except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):
+        raise UserError(f"{folder / RUN} was written by a different version, or is damaged") from None
+
+
+def _validated_share(settings: dict[str, Any]) -> float:
+    """The share of the held-out text that the loss is measured on."""
+    return float(
+        settings["validation_tokens"] / settings.get("held_out_tokens", settings["validation_tokens"])
+    )
 
 
 def _count_teachers(request: dict[str, Any]) -> int:
@@ -307,11 +328,12 @@ def is_held(folder: Path) -> bool:
 def is_extendable(run: ListedRun) -> bool:
     """Whether `clearhead` can extend the run: it is finished, was not started from Python, and its state was kept.
 
-    A teacher is not extended: its student has learned from it as it is.
+    A teacher is not extended: its student has learned from it as it is. A student needs its teachers.
     """
     return (
         run.finished
         and run.teacher is None
+        and not run.lacks_teachers
         and _is_typed(run.command)
         and newest_step(run.folder / CHECKPOINTS) is not None
     )
@@ -364,14 +386,3 @@ def text_sources(command: Sequence[str]) -> list[str]:
 def _is_typed(command: Sequence[str]) -> bool:
     """Whether a run was started with `clearhead train`."""
     return list(command[1:2]) == ["train"] and command[0] != CALL
-
-
-def _last_record(path: Path) -> dict[str, Any]:
-    try:
-        with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - LAST))
-            lines = file.read().split(b"\n")[:-1]
-    except OSError:
-        return {}
-    records = map(read_record, reversed(lines))
-    return next((record for record in records if record is not None), {})

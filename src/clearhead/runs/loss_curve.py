@@ -13,7 +13,7 @@ from clearhead.extras import is_installed
 from clearhead.files import write_text
 from clearhead.picture import Figure, make_canvas, name
 from clearhead.runs.progress import ExponentialAverage
-from clearhead.runs.run_folder import read_metrics
+from clearhead.runs.run_metrics import read_metrics
 
 CURVE = "loss.svg"
 

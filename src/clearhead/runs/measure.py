@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 import torch
 
 from clearhead.networks import LearnerConfig, Network, make_network
-from clearhead.runs.recipes import LEAST_BATCH, check_memory, choose_recipe, choose_rows, may_be_half
+from clearhead.runs.recipes import (
+    LEAST_BATCH,
+    MOST_BATCH,
+    check_memory,
+    choose_recipe,
+    choose_rows,
+    list_dtypes,
+)
 from clearhead.runs.request import TrainingRequest
 from clearhead.runs.threads import LEAST_SPEEDUP, thread_counts, using_threads
 from clearhead.text.batches import Batches
@@ -21,6 +28,7 @@ from clearhead.training.trainer import Trainer
 
 BEST_STEPS = 1200  # see `TOKENS_PER_PARAMETER` in plan.py
 MEASURED_STEPS = 4
+MOST_PREDICTED = 2**27  # probabilities of a student's batch, of which several copies are in memory
 
 
 @dataclass(frozen=True)
@@ -42,28 +50,33 @@ class Measure:
         device: torch.device,
         left: float,
         teachers: Sequence[Network] = (),
+        quick: bool = False,
     ) -> Measure:
         """Measure with the batch that leads to about the best number of steps in the seconds left.
 
-        A larger batch may cost less per token, and so allow an even larger one.
+        A larger batch may cost less per token, and so allow an even larger one. If `quick`, try neither another batch
+        nor fewer threads.
         """
         gpu = device.type == "cuda"
-        precisions = [True] if may_be_half(config, device) else []
-        if not gpu or not precisions:
-            precisions.append(False)  # for a small model on a CPU, bfloat16 may be slower
-        rows = request.batch or choose_rows(config, LEAST_BATCH * (16 if gpu else 1))
+        # A student's batch must fit into memory together with its teachers' predictions over the whole vocabulary.
+        window = config.n_context * config.n_vocab
+        most = max(1, MOST_PREDICTED // window) if teachers else MOST_BATCH
+        rows = request.batch or min(most, choose_rows(config, LEAST_BATCH * (16 if gpu else 1)))
         while True:
             measure = min(
                 (
-                    cls._take(request, config, tokens, device, rows, bfloat16, teachers)
-                    for bfloat16 in precisions
+                    cls._take(request, config, tokens, device, rows, dtype == "bfloat16", teachers)
+                    for dtype in list_dtypes(request, config, device)
                 ),
                 key=lambda measure: measure.seconds_per_token,
             )
+            if quick:
+                return measure
             if device.type == "cpu":
                 again = partial(cls._take, request, config, tokens, device, rows, measure.bfloat16, teachers)
                 measure = try_fewer_threads(measure, again)
             better = choose_rows(config, left / measure.seconds_per_token / BEST_STEPS)
+            better = min(better, most)
             if request.batch or better <= rows:
                 return measure
             rows = min(better, 4 * rows)
@@ -80,6 +93,8 @@ class Measure:
         teachers: Sequence[Network],
     ) -> Measure:
         recipe = choose_recipe(request, config, MEASURED_STEPS + 1, rows, bfloat16, device)
+        if teachers:
+            recipe = replace(recipe, repeat_after=1)  # a step that uses predictions made earlier
         check_memory(config, recipe, device)
         batches = Batches(tokens, config.n_context, rows, seed=request.seed)
         network = make_network(config).to(device)

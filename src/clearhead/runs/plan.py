@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -13,33 +14,35 @@ from clearhead.classics.ngram_config import NGramConfig
 from clearhead.errors import UserError
 from clearhead.model.config import Config
 from clearhead.networks import LearnerConfig, SingleConfig, learner_config_from_json
-from clearhead.runs.measure import Measure
+from clearhead.runs.measure import BEST_STEPS, Measure
 from clearhead.runs.pace import Schedule
 from clearhead.runs.recipes import (
     LEAST_BATCH,
     MOST_EPOCHS,
+    REPEATED_EPOCHS,
     check_memory,
     choose_recipe,
     choose_rows,
     count_epochs,
-    may_be_half,
+    list_dtypes,
     regularize,
 )
 from clearhead.runs.request import TrainingRequest
 from clearhead.runs.sizes import fitting_context, list_sizes, usual_size
 from clearhead.runs.teachers import Teachers
-from clearhead.runtime.device import can_compile
+from clearhead.runtime.device import can_compile, has_fast_bfloat16
 from clearhead.text.tokens import Tokens
 from clearhead.training.recipe import Recipe
 
 DEFAULT_STEPS = 1000
 
 # Measured over budgets of 1 to 150 TFLOP on 1 MB of plays (docs/experiments.md): the loss is lowest at 5 to
-# 16 training tokens per parameter of the blocks, in 1,000 to 2,000 steps.
-TOKENS_PER_PARAMETER = 8.0
+# 16 training tokens per parameter of the blocks, in 1,000 to 2,000 steps. In a few minutes on a CPU with matrix
+# units, which a narrow model does not use fully, it is lowest at 2 to 4.
+TOKENS_PER_PARAMETER, TOKENS_PER_PARAMETER_ON_MATRIX_UNITS = 8.0, 2.5
 MOST_PARAMETERS_PER_TOKEN = 11  # of the text; beyond this a model overfits
 # The same for a text of BPE tokens that is repeated more than MOST_EPOCHS times (docs/experiments.md); a text of
-# characters bears more.
+# characters allows more.
 MOST_PARAMETERS_IF_REPEATED = 1.5
 LEAST_REPEATED_VOCABULARY = 512
 # The same for a student: its teachers show it more than the text does (docs/experiments.md).
@@ -52,14 +55,16 @@ LARGEST_VOCABULARY = 4096
 
 FEW_TOKENS = 20_000  # of a text too short to learn a language from
 FEW_STEPS = 20  # fewer are worth a warning
+VALIDATED_IF_LONGER, FEW_VALIDATIONS = 60.0, 3  # seconds; how often otherwise
 
-# Compiling takes about 15 seconds and halves the time of a step on CUDA. If only steps are
-# given, their time is not known in advance, but their amount of computation is.
-WORTH_COMPILING, WORTH_COMPILING_STUDENT = 60.0, 30.0  # seconds of training
+# Compiling takes about 15 seconds, less for a student whose teachers have just been compiled, and halves the time of a
+# step on CUDA. If only steps are given, their time is not known in advance, but their amount of computation is.
+WORTH_COMPILING, WORTH_COMPILING_STUDENT = 60.0, 10.0  # seconds of training
 WORTH_COMPILING_STEPS = 1e16  # FLOPs
 COMPILED_SPEEDUP = 2
 
 MEASURING_SHARE = 0.15  # of the time
+MOST_ASKING_SHARE = 0.3  # of a student's time, for its teachers
 MOST_SHARED = 256  # tokens of context that teachers and student share by default
 
 
@@ -83,6 +88,15 @@ class Plan:
     def epochs(self, n_tokens: int) -> float:
         """The number of epochs over a text of this many tokens."""
         return count_epochs(self.context, self.recipe, n_tokens)
+
+    def with_few_validations(self, only_last: bool) -> Plan:
+        """This plan, validated only a few times, or only at the end, if there is little time.
+
+        Each validation also saves the best model and a checkpoint.
+        """
+        if self.seconds is None or self.seconds >= VALIDATED_IF_LONGER:
+            return self
+        return replace(self, validations=1 if only_last else min(self.validations, FEW_VALIDATIONS))
 
     def warnings(self, n_tokens: int, fine_tuned: bool = False) -> list[str]:
         """Warnings about training this long on a text of this many tokens."""
@@ -121,7 +135,7 @@ class Plan:
             numbers = {name: kind(settings[name]) for name, kind in kinds.items()}
             optional = {name: settings[name] for name in ("seconds", "validated")}
             return cls(config, recipe, **optional, threads=settings.get("threads"), **numbers)
-        except (KeyError, TypeError, ValueError) as error:
+        except (ArithmeticError, KeyError, TypeError, ValueError) as error:
             raise UserError(f"the plan of the run is damaged ({error}): start in another folder") from None
 
 
@@ -154,15 +168,22 @@ def make_plan(
     start = time.perf_counter()
     candidates = list_sizes(request, tokens, n_vocab)
     per_parameter, most_per_token = TOKENS_PER_PARAMETER, MOST_PARAMETERS_PER_TOKEN
+    if device.type == "cpu" and has_fast_bfloat16(device):
+        per_parameter = TOKENS_PER_PARAMETER_ON_MATRIX_UNITS
     enough = TEACHER_EPOCHS * len(tokens) if is_teacher else math.inf
     if teachers is not None:
         per_parameter, most_per_token = STUDENT_TOKENS_PER_PARAMETER, MOST_STUDENT_PARAMETERS_PER_TOKEN
-        if _pays(request, candidates[0], device, left >= WORTH_COMPILING_STUDENT):
+        if _pays(request, candidates[0], device, left >= _worth_compiling(request)):
             per_parameter /= COMPILED_SPEEDUP  # measured before compiling
         if request.teachers or is_teacher:
             least = min(_block_parameters(each.config) for each in teachers.networks)
             candidates = [each for each in candidates if _block_parameters(each) >= least] or candidates[-1:]
-    config, measure = candidates[0], Measure.take(request, candidates[0], tokens, device, left, networks)
+    # On a CPU, a thorough measurement takes seconds: only the chosen size gets one.
+    quick = device.type == "cpu" and len(candidates) > 1
+    take = partial(Measure.take, request, tokens=tokens, device=device, left=left, teachers=networks)
+    config, measure = candidates[0], take(config=candidates[0], quick=quick)
+    if teachers is not None:
+        left -= min(MOST_ASKING_SHARE * left, _asking(config, measure, teachers, tokens))
     rest = [each for each in candidates[1:] if _block_parameters(each) <= most_per_token * len(tokens)]
     began = time.perf_counter()  # after the first measurement, which on a GPU includes setup
     while rest and time.perf_counter() - began < MEASURING_SHARE * left:
@@ -176,7 +197,7 @@ def make_plan(
             break
         sure = [each for each in rest if _is_enough(at_most[each], each, left, per_parameter, enough)]
         larger = sure[-1] if sure else rest[0]
-        its_measure = Measure.take(request, larger, tokens, device, left, networks)
+        its_measure = take(config=larger, quick=quick)
         if not _is_enough(its_measure.seconds_per_token, larger, left, per_parameter, enough):
             break
         if _overfits(its_measure.seconds_per_token, larger, tokens, left):
@@ -184,12 +205,14 @@ def make_plan(
             continue
         config, measure = larger, its_measure
         rest = rest[rest.index(larger) + 1 :]
+    if quick:
+        measure = take(config=config)
     left -= time.perf_counter() - start
     return _plan_time(request, tokens, n_validation, left, config, measure, device)
 
 
 def largest_size(request: TrainingRequest, tokens: Tokens, n_vocab: int) -> Config:
-    """The largest transformer that the text bears."""
+    """The largest transformer that suits the text."""
     sizes = list_sizes(request, tokens, n_vocab)
     borne = [each for each in sizes if _block_parameters(each) <= MOST_PARAMETERS_PER_TOKEN * len(tokens)]
     config = (borne or sizes[:1])[-1]
@@ -214,6 +237,29 @@ def smaller_size(request: TrainingRequest, plan: Plan, tokens: Tokens, seconds: 
     return chosen
 
 
+def scale_plan(
+    request: TrainingRequest,
+    plan: Plan,
+    config: LearnerConfig,
+    tokens: Tokens,
+    n_validation: int,
+    device: torch.device,
+) -> Plan:
+    """The plan of a timed run of a different size, from one that was measured: a token's cost is taken to grow with
+    the parameters.
+    """
+    assert plan.seconds is not None
+    assert request.minutes is not None
+    recipe, seconds = plan.recipe, 60 * request.minutes
+    larger = _block_parameters(config) / _block_parameters(plan.config)
+    a_step = plan.seconds / (recipe.steps + plan.validations * plan.steps_per_validation)
+    per_token = larger * a_step / (recipe.batch_size * plan.context)
+    read = larger * a_step * plan.steps_per_validation / (plan.validated or n_validation)
+    rows = request.batch or min(recipe.batch_size, choose_rows(config, seconds / per_token / BEST_STEPS))
+    measure = Measure(rows, per_token, read, recipe.bfloat16, plan.threads)
+    return _plan_time(request, tokens, n_validation, seconds, config, measure, device)
+
+
 def _like_teachers(request: TrainingRequest, teachers: Teachers, tokens: Tokens) -> TrainingRequest:
     """The request, with a context that the teachers can read, and a batch like theirs if they are ours."""
     most = teachers.n_context
@@ -221,6 +267,12 @@ def _like_teachers(request: TrainingRequest, teachers: Teachers, tokens: Tokens)
         raise UserError(f"context = {request.context}: the teachers read {most} tokens; choose fewer")
     context = request.context or min(most, MOST_SHARED, fitting_context(tokens))
     return replace(request, context=context, batch=request.batch or teachers.batch)
+
+
+def _asking(config: LearnerConfig, measure: Measure, teachers: Teachers, tokens: Tokens) -> float:
+    """The estimated seconds that the teachers take to read each batch once, until the batches repeat."""
+    read = sum(_block_parameters(each.config) for each in teachers.networks) / _block_parameters(config)
+    return REPEATED_EPOCHS * len(tokens) * read * measure.seconds_per_token_read
 
 
 def _block_parameters(config: SingleConfig) -> int:
@@ -245,11 +297,13 @@ def _plan_steps(request: TrainingRequest, tokens: Tokens, n_vocab: int, device: 
     config = usual_size(request, tokens, n_vocab)
     steps = request.steps or DEFAULT_STEPS
     rows = request.batch or choose_rows(config, LEAST_BATCH)
-    recipe = choose_recipe(request, config, steps, rows, may_be_half(config, device), device)
+    recipe = choose_recipe(
+        request, config, steps, rows, list_dtypes(request, config, device)[0] == "bfloat16", device
+    )
     check_memory(config, recipe, device)
     work = 6.0 * config.n_parameter * steps * rows * config.n_context
     recipe = replace(recipe, compiled=_pays(request, config, device, work >= WORTH_COMPILING_STEPS))
-    return Plan(*regularize(request, config, recipe, tokens), validations=min(steps, 5), seconds=None)
+    return Plan(*regularize(request, config, recipe, tokens, device), validations=min(steps, 5), seconds=None)
 
 
 def _plan_time(
@@ -266,13 +320,16 @@ def _plan_time(
         left, seconds_per_step, measure.seconds_per_token_read, n_validation, config.n_context
     )
     recipe = choose_recipe(request, config, schedule.steps, measure.rows, measure.bfloat16, device)
-    worth = WORTH_COMPILING_STUDENT if request.is_student else WORTH_COMPILING
-    recipe = replace(recipe, compiled=_pays(request, config, device, left >= worth))
+    recipe = replace(recipe, compiled=_pays(request, config, device, left >= _worth_compiling(request)))
     # The speed was measured before compiling.
     expected = COMPILED_SPEEDUP * recipe.steps if recipe.compiled else recipe.steps
-    config, regularized = regularize(request, config, replace(recipe, steps=expected), tokens)
+    config, regularized = regularize(request, config, replace(recipe, steps=expected), tokens, device)
     recipe = replace(regularized, steps=recipe.steps)
     return Plan(config, recipe, seconds=left, threads=measure.threads, **schedule.to_plan())
+
+
+def _worth_compiling(request: TrainingRequest) -> float:
+    return WORTH_COMPILING_STUDENT if request.teachers else WORTH_COMPILING
 
 
 def _pays(request: TrainingRequest, config: LearnerConfig, device: torch.device, is_long: bool) -> bool:
@@ -280,3 +337,12 @@ def _pays(request: TrainingRequest, config: LearnerConfig, device: torch.device,
     if request.compiled is not None:
         return request.compiled
     return is_long and isinstance(config, Config) and can_compile(device)
+
+
+def share_batch(plan: Plan, request: TrainingRequest, processes: int) -> Plan:
+    """The plan, with a default batch that divides evenly among the processes."""
+    recipe = plan.recipe
+    if request.batch is not None:
+        return plan
+    equal = processes * recipe.accumulation
+    return replace(plan, recipe=replace(recipe, batch_size=-(-recipe.batch_size // equal) * equal))

@@ -15,9 +15,11 @@ from clearhead.runs.held_out import read_held_out
 from clearhead.runs.plan import choose_tokenizer
 from clearhead.runs.request import TrainingRequest
 from clearhead.runtime.process_group import ProcessGroup
-from clearhead.text.conversations import are_conversations, tokenize_conversations
+from clearhead.text.conversations import LIST_SUFFIX, SUFFIX, are_conversations, tokenize_conversations
 from clearhead.text.corpus import Document, cut, documents, measure, thin
 from clearhead.text.held_out import HeldOut
+from clearhead.text.sources import suffix_of
+from clearhead.text.start_token import split_opening
 from clearhead.text.token_cache import find_tokens, tokenize
 from clearhead.text.tokenizer import Tokenizer
 from clearhead.text.tokenizer_kinds import END
@@ -89,8 +91,8 @@ def prepare_text(
         before = int(held_out.before[-1])
         return PreparedText(sha256, share, tokenizer, training, held_out.validation, before)
     middle = int(earlier.get("tokens", 0)) if same and earlier is not None else 0
-    training, validation = _split(tokens, request, tokenizer, cache, share * n_bytes, middle)
-    return PreparedText(sha256, share, tokenizer, training, validation)
+    training, validation, known = _split(tokens, request, tokenizer, cache, share * n_bytes, middle)
+    return PreparedText(sha256, share, tokenizer, training, validation, known)
 
 
 def prepare_on_all_ranks(
@@ -183,8 +185,12 @@ def _fraction(request: TrainingRequest, n_bytes: float) -> float:
 
 def _split(
     tokens: Tokens, request: TrainingRequest, tokenizer: Tokenizer, cache: Path, n_bytes: float, middle: int
-) -> tuple[Tokens, Tokens]:
-    """Tokens for training and for validation; `middle` is where they were split before, or 0."""
+) -> tuple[Tokens, Tokens, int | None]:
+    """Tokens for training and for validation, and the token before the latter if it is not the last of the former.
+
+    `middle` is where they were split before, or 0.
+    """
+    before = None
     if 0 < middle < len(tokens):
         training, validation = tokens.part(0, middle), tokens.part(middle)
     elif request.validation is None or isinstance(request.validation, float):
@@ -195,9 +201,7 @@ def _split(
         files = [given] if isinstance(given, str | Path) else given
         validation = _tokenize(list(documents(files)), request, tokenizer, cache)
         if validation.all_count:
-            # Tokenized texts start and end with the end token: the last one of the training text serves as the
-            # first one here.
-            validation = validation.part(1)
+            validation, before = split_opening(validation, tokenizer)
     if not len(validation):
         message = "no text is left for validation: provide more text, or a larger `validation`"
         raise UserError(message, "validation_empty")
@@ -206,7 +210,7 @@ def _split(
             raise UserError(
                 f"no reply is left {what}: provide more conversations, or a different `validation`"
             )
-    return training, validation
+    return training, validation, before
 
 
 def count_bytes(tokens: Tokens, tokenizer: Tokenizer) -> int:
@@ -219,7 +223,7 @@ def find_opening(tokens: Tokens, tokenizer: Tokenizer) -> list[int] | None:
     """What to generate from without a prompt: the most frequent token that ends a line, or else a sentence.
 
     Windows often start with it, so the model has learned what follows. None, which stands for the end token, if
-    that is frequent too, because documents are short.
+    that is frequent too, because documents are short. Without an end token, at least the first token of the text.
     """
     start = tokens[:COUNTED]
     if np.count_nonzero(tokens.document_starts(0, COUNTED)) * LONG_DOCUMENT > len(start):
@@ -230,7 +234,17 @@ def find_opening(tokens: Tokens, tokenizer: Tokenizer) -> list[int] | None:
         found = [(int(n), int(i)) for i, n in zip(ids, counts, strict=True) if spelled[int(i)].endswith(ends)]
         if found:
             return [max(found)[1]]
-    return None
+    return start[:1].tolist() if tokenizer.end_id is None else None
+
+
+def check_names(texts: Sequence[Document]) -> list[str]:
+    """Notes on files that hold conversations, if they are read as plain text."""
+    suffixes = {suffix_of(Path(each.name)) for each in texts}
+    return [
+        f"a {suffix} file is read as plain text: to train on conversations, fine-tune a model"
+        for suffix in (SUFFIX, LIST_SUFFIX)
+        if suffix in suffixes
+    ]
 
 
 def holds_targets(tokens: Tokens) -> bool:

@@ -23,8 +23,16 @@ LEAST_BATCH, MOST_BATCH = 1024, 65536  # tokens
 # epochs (see docs/experiments.md); the values for 8 to 16 are interpolated.
 REGULARIZATION = ((8, 0.0, 0.1, 0.0), (16, 0.1, 0.1, 0.02), (40, 0.2, 0.4, 0.05))
 MAX_REGULARIZATION = (0.3, 0.4, 0.1)
+# With this many parameters per token of the text, 8 epochs need as much regularization as 16
+# (docs/experiments.md).
+LARGE_PER_TOKEN = 10
 # For a student, whose teachers regularize it: measured with texts of characters (see docs/experiments.md).
-STUDENT, STUDENT_IF_REPEATED = (0.1, 0.2, 0.05), (0.1, 0.4, 0.1)
+STUDENT, STUDENT_IF_REPEATED = (0.1, 0.2, 0.05), (0.1, 0.4, 0.05)
+# A student's batches repeat after this many epochs, at least a few, if its teachers' predictions for them fit into
+# a share of the memory (see docs/experiments.md).
+REPEATED_EPOCHS, LEAST_REPEATED_EPOCHS, KEPT_SHARE = 32, 4, 0.1
+REPETITIONS = 4  # of a batch, unless that leaves fewer than LEAST_REPEATED_EPOCHS
+FEW_EPOCHS = REGULARIZATION[0][0]  # need no regularization
 MOST_EPOCHS = REGULARIZATION[-1][0]  # beyond this, no regularization helps for long, and the user is warned
 
 ADAMW_RATE = 0.006  # learning rate if AdamW trains the matrices too
@@ -44,7 +52,7 @@ def choose_recipe(
     bfloat16: bool,
     device: torch.device,
 ) -> Recipe:
-    """The recipe for so many steps of so many windows, before regularization."""
+    """The recipe for this many steps of this many windows, before regularization."""
     recipe = Recipe(
         steps=steps,
         batch_size=rows,
@@ -82,9 +90,17 @@ def choose_warmup(recipe_name: str, steps: int) -> int:
     return min(100, max(1, steps // 20)) if recipe_name == "classic" else min(20, max(1, steps // 10))
 
 
-def may_be_half(config: LearnerConfig, device: torch.device) -> bool:
-    """Whether bfloat16 may be used. A recurrent state, which passes through every token, must not be rounded."""
-    return isinstance(config, Config) and has_fast_bfloat16(device)
+def list_dtypes(request: TrainingRequest, config: LearnerConfig, device: torch.device) -> list[str]:
+    """The data types that matrix products may have, the one that is usually faster first.
+
+    For a small model on a CPU, bfloat16 may be slower. A recurrent state, which passes through every token, must not
+    be rounded.
+    """
+    if request.dtype is not None:
+        return [request.dtype]
+    if not isinstance(config, Config) or not has_fast_bfloat16(device):
+        return ["float32"]
+    return ["bfloat16"] if device.type == "cuda" else ["bfloat16", "float32"]
 
 
 def choose_rows(config: LearnerConfig, batch_tokens: float) -> int:
@@ -97,16 +113,19 @@ def count_epochs(context: int, recipe: Recipe, n_tokens: int) -> float:
 
 
 def regularize(
-    request: TrainingRequest, config: LearnerConfig, recipe: Recipe, tokens: Tokens
+    request: TrainingRequest, config: LearnerConfig, recipe: Recipe, tokens: Tokens, device: torch.device
 ) -> tuple[LearnerConfig, Recipe]:
     """Regularize more strongly the more often the text is repeated."""
     epochs = count_epochs(config.n_context, recipe, len(tokens))
     dropout, decay, noise = next(
         (rest for most, *rest in REGULARIZATION if epochs < most), MAX_REGULARIZATION
     )
+    if config.n_parameter >= LARGE_PER_TOKEN * len(tokens) and FEW_EPOCHS <= epochs < MOST_EPOCHS:
+        dropout, decay, noise = REGULARIZATION[-1][1:]
     if request.is_student:
         dropout, decay, noise = STUDENT if epochs < MOST_EPOCHS else STUDENT_IF_REPEATED
-        recipe = replace(recipe, true_share=TRUE_SHARE)
+        repeat_after = choose_repetition(config, recipe, len(tokens), device)
+        recipe = replace(recipe, true_share=TRUE_SHARE, repeat_after=repeat_after)
     if request.recipe == "classic":
         dropout, decay, noise = (
             CLASSIC_DROPOUT if dropout >= CLASSIC_DROPOUT else 0.0,
@@ -118,6 +137,15 @@ def regularize(
     if request.bidirectional or not isinstance(config, Config):
         noise = 0.0  # masked tokens already act as noise; noise was not tried with recurrent networks
     return config, replace(recipe, weight_decay=decay, token_noise=noise)
+
+
+def choose_repetition(config: LearnerConfig, recipe: Recipe, n_tokens: int, device: torch.device) -> int:
+    """After how many steps a student's batches repeat, so that what its teachers predict can be kept; 0: never."""
+    batch = recipe.batch_size * config.n_context
+    memory = memory_of(device) or 0
+    fitting = int(KEPT_SHARE * memory / (batch * (8 + 2 * config.n_vocab)))
+    least, most = (-(-epochs * n_tokens // batch) for epochs in (LEAST_REPEATED_EPOCHS, REPEATED_EPOCHS))
+    return 0 if fitting < least else max(least, min(most, fitting, recipe.steps // REPETITIONS))
 
 
 def check_memory(

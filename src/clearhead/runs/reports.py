@@ -68,6 +68,19 @@ class Reports:
         return notes
 
 
+def check_working_folder() -> None:
+    """Raise if W&B would read its settings from the working folder, which may be someone else's.
+
+    They can say where the metrics and the API key are sent.
+    """
+    for path in (Path("wandb", "settings"), Path(".wandb", "settings")):
+        if path.exists():
+            raise UserError(
+                f"W&B would read {path} in the working folder, which can redirect the API key: delete it, or work "
+                "in another folder; set WANDB_ENTITY and WANDB_BASE_URL instead if you need them"
+            )
+
+
 class TensorBoard:
     """One event per step.
 

@@ -9,11 +9,14 @@ from pathlib import Path
 from typing import Any, Self, TypedDict
 
 from clearhead.classics.ngram_config import check_order
+from clearhead.ensembles import expand_models
 from clearhead.errors import UserError, guess
 from clearhead.formats.opening import hash_weights
+from clearhead.language_model import LanguageModel
 from clearhead.model.config import MOST, MOST_BLOCKS, PRESETS, check_kind
 from clearhead.networks import KINDS as NETWORKS
 from clearhead.runs.teacher_folders import MOST_TEACHERS
+from clearhead.runs.teachers import hash_network
 from clearhead.runtime.device import can_compile, pick_device
 from clearhead.text.tokenizer_kinds import KINDS
 from clearhead.training.recipe import OPTIMIZERS, RECIPES
@@ -25,8 +28,10 @@ ALIASES = {
 }
 MOST_MINUTES = 60 * 24 * 365
 MOST_RANK = 1024
+DTYPES = ("float32", "bfloat16")
 COUNTS = ("steps", "blocks", "heads", "kv_heads", "width", "context", "vocab", "batch")
 LARGEST = {"blocks": MOST_BLOCKS, "heads": MOST, "kv_heads": MOST, "width": MOST, "context": MOST}
+LOADED = "loaded: "  # before the name of a teacher that was not named but passed
 # Settings that are fixed by the model to fine-tune.
 SHAPE = ("blocks", "heads", "kv_heads", "width", "tokenizer", "vocab", "preset", "kind", "bidirectional")
 # Settings that apply only to transformers.
@@ -34,7 +39,8 @@ OF_TRANSFORMERS = ("heads", "kv_heads", "bidirectional", "sharded", "preset")
 # Settings that apply only to networks trained by gradient descent.
 OF_LEARNERS = (
     *("minutes", "steps", "blocks", "width", "context", "batch", "accumulation", "dropout"),
-    *("recipe", "optimizer", "learning_rate", "compiled", "deterministic", "teachers", "from_teachers"),
+    *("recipe", "optimizer", "learning_rate", "compiled", "dtype", "deterministic", "teachers"),
+    *("from_teachers", "keep_teachers"),
 )
 
 
@@ -46,7 +52,8 @@ class TrainingSettings(TypedDict, total=False):
     start: str | None
     lora: int | None
     teachers: int | None
-    from_teachers: str | Path | Sequence[str | Path] | None
+    from_teachers: str | Path | LanguageModel | Sequence[str | Path | LanguageModel] | None
+    keep_teachers: bool
     kind: str
     order: int | None
     preset: str
@@ -68,6 +75,7 @@ class TrainingSettings(TypedDict, total=False):
     seed: int
     sharded: bool
     compiled: bool | None
+    dtype: str | None
     deterministic: bool
     device: str | None
 
@@ -82,8 +90,10 @@ class TrainingRequest:
     start_sha256: str = ""  # hash of its weights; computed by default
     lora: int | None = None  # rank of the low-rank adapters to train instead of all weights
     teachers: int | None = None  # models to train first and learn from; default: none, or as the plan chooses
-    from_teachers: str | Path | Sequence[str | Path] | None = None  # models whose predictions to learn
+    # Models whose predictions to learn: loaded ones, or their names, folders or patterns.
+    from_teachers: str | Path | LanguageModel | Sequence[str | Path | LanguageModel] | None = None
     teachers_sha256: Sequence[str] | None = None  # hashes of their weights; computed by default
+    keep_teachers: bool = True  # or delete the teachers that the run trained itself once it is finished
     kind: str = "transformer"
     order: int | None = None  # order of an n-gram model
     preset: str = "modern"
@@ -106,6 +116,7 @@ class TrainingRequest:
     seed: int = 0
     sharded: bool = False  # shard the weights across processes (FSDP2)
     compiled: bool | None = None  # CUDA only; default: if it pays off
+    dtype: str | None = None  # of matrix products: one of DTYPES; default: the faster one
     deterministic: bool = False  # deterministic on CUDA too, at some cost in speed
     device: str | None = None
 
@@ -134,6 +145,8 @@ class TrainingRequest:
                 f"minutes = {self.minutes}: expected a number above 0, such as 3, and at most a year"
             )
         check_kind("recipe", self.recipe, RECIPES)
+        if self.dtype is not None:
+            check_kind("dtype", self.dtype, DTYPES)
         if self.optimizer is not None:
             check_kind("optimizer", self.optimizer, OPTIMIZERS)
         if self.recipe == "classic" and self.optimizer == "muon":
@@ -173,6 +186,8 @@ class TrainingRequest:
             raise UserError(
                 f"`{given[0]}` applies to transformers only: omit either it or the kind {self.kind!r}"
             )
+        if self.kind != "transformer" and self.dtype == "bfloat16":
+            raise UserError(f"a network of the kind {self.kind!r} is trained in float32: omit `dtype`")
         if self.order is not None:
             if self.kind != "ngram":
                 raise UserError("`order` applies only to n-gram models: omit it, or use the kind 'ngram'")
@@ -207,10 +222,23 @@ class TrainingRequest:
         return bool(self.teachers or self.from_teachers)
 
     @property
+    def given_teachers(self) -> list[str | LanguageModel]:
+        """The models in `from_teachers`."""
+        given: Any = self.from_teachers
+        several = [given] if isinstance(given, str | Path | LanguageModel) else given or []
+        return [each if isinstance(each, LanguageModel) else str(each) for each in several]
+
+    @property
     def teacher_names(self) -> list[str]:
-        """The models that `from_teachers` names."""
-        given = self.from_teachers
-        return [str(each) for each in ([given] if isinstance(given, str | Path) else given or [])]
+        """The names of the teachers, as recorded in the run."""
+        return [
+            f"{LOADED}{each.name}" if isinstance(each, LanguageModel) else each
+            for each in self.given_teachers
+        ]
+
+    @property
+    def discards_teachers(self) -> bool:
+        return bool(self.teachers) and not self.keep_teachers
 
     def _check_teachers(self) -> None:
         if self.teachers is not None and not 0 <= self.teachers <= MOST_TEACHERS:
@@ -220,17 +248,33 @@ class TrainingRequest:
         if self.from_teachers is None:
             return
         named: Any = self.from_teachers
-        several = [named] if isinstance(named, str | Path) else named
-        if not isinstance(several, Sequence) or not all(isinstance(each, str | Path) for each in several):
-            raise UserError("`from_teachers`: expected the names or folders of models, not loaded ones")
-        teachers = self.teacher_names
+        several = [named] if isinstance(named, str | Path | LanguageModel) else named
+        if not isinstance(several, Sequence) or not all(
+            isinstance(each, str | Path | LanguageModel) for each in several
+        ):
+            raise UserError("`from_teachers`: expected models, or their names or folders")
+        teachers = [each for given in self.given_teachers for each in expand_models(given)]
+        if loaded := [each for each in teachers if isinstance(each, str) and each.startswith(LOADED)]:
+            raise UserError(
+                f"the run learned from a loaded model ({loaded[0].removeprefix(LOADED)}), of which only the name was "
+                "recorded: pass it again as `from_teachers`"
+            )
         if not teachers:
             raise UserError("`from_teachers` names no models: give at least one, or omit it")
         if given := self._given(("start", "tokenizer", "vocab", "bidirectional", "sharded")):
             raise UserError(f"`{given[0]}` cannot be combined with `from_teachers`: omit one of them")
+        if not self.keep_teachers:
+            raise UserError(
+                "`keep_teachers` is for teachers that the run trains itself; those in `from_teachers` are always kept: "
+                "omit it"
+            )
         object.__setattr__(self, "from_teachers", teachers)
         if self.teachers_sha256 is None:
-            object.__setattr__(self, "teachers_sha256", [hash_weights(each) for each in teachers])
+            hashes = [
+                hash_network(each.network) if isinstance(each, LanguageModel) else hash_weights(each)
+                for each in teachers
+            ]
+            object.__setattr__(self, "teachers_sha256", hashes)
 
 
 def with_time(request: TrainingRequest, minutes: float = 3) -> TrainingRequest:

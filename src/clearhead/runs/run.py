@@ -19,9 +19,10 @@ from clearhead.networks import make_network
 from clearhead.runs.checkpoint import Checkpoint
 from clearhead.runs.extension import extend_plan
 from clearhead.runs.pace import Pace
-from clearhead.runs.plan import Plan, make_plan
+from clearhead.runs.plan import Plan, make_plan, share_batch
 from clearhead.runs.preparation import (
     PreparedText,
+    check_names,
     count_bytes,
     find_opening,
     holds_targets,
@@ -30,16 +31,17 @@ from clearhead.runs.preparation import (
 from clearhead.runs.progress import ExponentialAverage, Progress
 from clearhead.runs.request import TrainingRequest
 from clearhead.runs.start import open_start, plan_start, prepare
+from clearhead.runs.summary import LEAST_RISE, describe_training
 from clearhead.runs.teachers import open_teachers
 from clearhead.runs.threads import ThreadTrial, describe_load, thread_counts, using_threads
 from clearhead.runtime.device import free_memory, make_deterministic, pick_device
 from clearhead.runtime.process_group import ProcessGroup, full_tensor, local_shard
+from clearhead.summary_table import plural
 from clearhead.text.batches import Batches, Blanks
-from clearhead.text.conversations import LIST_SUFFIX, SUFFIX
 from clearhead.text.corpus import Document
 from clearhead.text.evaluation_windows import windows_for_evaluation
 from clearhead.text.held_out import HeldOut
-from clearhead.text.sources import suffix_of
+from clearhead.text.start_token import StartToken
 from clearhead.text.tokenizer import Tokenizer
 from clearhead.training.objective import evaluate
 from clearhead.training.trainer import DIVERGED, Trainer
@@ -47,13 +49,10 @@ from clearhead.training.trainer import DIVERGED, Trainer
 # In a timed run, the number of steps is recomputed from their measured duration: first after this fraction of
 # them, then each time the second fraction of the remaining steps is done.
 FIRST_REPLAN, REPLAN = 0.02, 0.2
-LEAST_RISE = 0.02  # increase in the validation loss, in nats, worth a warning
 MOST_SKIPPED = 3  # consecutive non-finite steps before the run returns to an earlier state
 MOST_RETREATS = 3
+LAST_SHARE = 0.25  # of the steps before the validation loss rose; the learning rate then decays in as many
 VALIDATED_AT_ONCE = 1024  # tokens; more if a training batch has more
-# With less time than this in seconds, a teacher is validated at its end only, and a student a few times: each
-# validation also saves the best model and a checkpoint.
-VALIDATED_IF_LONGER, STUDENT_VALIDATIONS = 60.0, 3
 SPARED = 4  # a copy of all training tensors stays on the device if this many times its size is free
 
 
@@ -72,7 +71,7 @@ class Run:
         text: PreparedText | None = None,
         held_out: HeldOut | None = None,
         extended_at: int | None = None,
-        teachers: Sequence[str] | None = None,
+        teachers: Sequence[str | LanguageModel] | None = None,
         is_teacher: bool = False,
     ) -> None:
         """`plan` and `tokenizer` are those of the run to resume; `text` is an already prepared text.
@@ -89,9 +88,9 @@ class Run:
         if request.deterministic:
             make_deterministic(self.device)
         start = open_start(request)
-        taught = open_teachers(request.teacher_names if teachers is None else teachers, self.device)
+        taught = open_teachers(request.given_teachers if teachers is None else teachers, self.device)
         networks = () if taught is None else taught.networks
-        self.n_teachers = len(networks)
+        self.teachers = taught
         if origin := start or taught:
             tokenizer = origin.tokenizer
         again = extended_at is not None and held_out is not None  # choose the share of the text again
@@ -116,15 +115,15 @@ class Run:
         else:
             known = (self.tokens, n_validation, n_vocab, self.device, left)
             make = partial(make_plan, request, *known, taught, is_teacher)
-        plan = self.group.run_on_main(lambda: plan or _shared(make(), request, self.group))
-        validations = plan.validations
-        if plan.seconds is not None and plan.seconds < VALIDATED_IF_LONGER and (is_teacher or taught):
-            validations = 1 if is_teacher else min(validations, STUDENT_VALIDATIONS)
-        self.plan: Plan = replace(plan, share=text.share, validations=validations)
+        plan = self.group.run_on_main(lambda: plan or share_batch(make(), request, self.group.world_size))
+        if is_teacher or taught:
+            plan = plan.with_few_validations(only_last=is_teacher and self.device.type == "cuda")
+        self.plan: Plan = replace(plan, share=text.share)
         validated = text.validation.part(0, plan.validated)
         # A small sample of conversations may contain no reply.
         self.validation = validated if holds_targets(validated) else text.validation
-        opens = start is None and self.plan.config.causal
+        nothing_else = not self.tokenizer.start_ids and self.tokenizer.end_id is None
+        opens = (start is None or nothing_else) and self.plan.config.causal
         self.opening_ids = find_opening(self.tokens, self.tokenizer) if opens else None
         self.planned = self.seconds
         comparable = self.plan.config.causal and self.validation.all_count
@@ -134,7 +133,8 @@ class Run:
         mask = self.tokenizer.mask_id
         self.blanks = Blanks(mask) if request.bidirectional and mask is not None else None
         n_context, rows = self.plan.context, self.plan.recipe.batch_size
-        batches = Batches(self.tokens, n_context, rows, seed=request.seed, blanks=self.blanks)
+        token = StartToken.of(self.tokenizer, self.tokens)
+        batches = Batches(self.tokens, n_context, rows, request.seed, self.blanks, token)
         torch.manual_seed(request.seed)
         if start is None:
             network = make_network(self.plan.config).to(self.device)
@@ -148,13 +148,7 @@ class Run:
         self.losses_before = 0  # how many were measured before the run was extended
         self.validated_at = 0  # step of the newest one
         self.marks = 0  # validations due so far, see `_passes_mark`
-        self.notes: list[str] = []  # messages for the user
-        suffixes = {suffix_of(Path(each.name)) for each in texts}
-        for suffix in (SUFFIX, LIST_SUFFIX) if request.start is None else ():
-            if suffix in suffixes:
-                self.notes.append(
-                    f"a {suffix} file is read as plain text: to train on conversations, fine-tune a model"
-                )
+        self.notes = check_names(texts) if request.start is None else []  # messages for the user
         if self.threads and (note := describe_load(self.threads.counts[0])):
             self.notes.append(note)
         first, steps = self.plan.recipe.first_step, self.plan.recipe.steps
@@ -165,7 +159,10 @@ class Run:
         self.smoothed = ExponentialAverage()  # the displayed loss
         self.skipped = 0  # consecutive steps with non-finite values
         self.retreats = 0
-        self.good = self._good()  # the state to return to after too many non-finite steps
+        self.at_most: int | None = None  # steps, once the validation loss has risen
+        # The state to return to after too many non-finite steps; in a timed run, the one with the lowest validation
+        # loss, to which it also returns once that loss rises.
+        self.good = self._good()
 
     @property
     def seconds(self) -> float:
@@ -193,7 +190,7 @@ class Run:
         if self.is_teacher and self.trainer.step == 0:
             self.start = time.perf_counter()
         while self.trainer.step < self.trainer.recipe.steps:
-            began, validated = self.seconds, self.validating
+            began, validated, asking = self.seconds, self.validating, self.trainer.asking
             self.model.network.train()
             record = self.trainer.take_step()
             self.model.network.eval()  # observers see no dropout, and consume none of its random numbers
@@ -204,26 +201,28 @@ class Run:
                 self._set_steps(record.step)
                 if self.threads:
                     self.threads.begin()
+            steps = self.trainer.recipe.steps
+            # Before the state is copied, or returned to.
+            shown = loss.mean if record.skipped else loss(record.loss)
             validation = self.validate() if self._passes_mark(record.step) else None
             broke = record.skipped or (validation is not None and not math.isfinite(validation))
             self.skipped = self.skipped + 1 if broke else 0
             if self.skipped >= MOST_SKIPPED or (validation is not None and broke):
                 self._retreat(record.step)
-            elif validation is not None:
+            elif validation is not None and self._has_turned(validation):
+                self._turn(validation)
+            elif validation is not None and (not self.request.minutes or validation <= self._good_loss()):
                 self.good = self._good()
-            shown = loss.mean if record.skipped else loss(record.loss)
-            steps = self.trainer.recipe.steps
             yield Progress(record, steps, shown, pace(record.seconds), self.seconds, validation)
-            self.pace.note(self.seconds - began, self.validating - validated)
+            asked = self.trainer.asking - asking
+            self.pace.note(self.seconds - began - asked, self.validating - validated)
         self.finish()
 
     def checkpoint(self) -> Checkpoint:
         """The complete current state; for sharded tensors, this rank's shard."""
-        tensors = {
-            name: local_shard(tensor).detach().cpu().clone()
-            for name, tensor in self.trainer.tensors().items()
-        }
-        return Checkpoint(self.trainer.step, tensors, self.state())
+        own = {name: local_shard(tensor).detach() for name, tensor in self.trainer.tensors().items()}
+        copies = {name: tensor.cpu().clone() for name, tensor in own.items()}
+        return Checkpoint(self.trainer.step, copies, self.state())
 
     def _good(self) -> Checkpoint:
         """The state to return to if training diverges: on the device if there is room, since transfers are slow."""
@@ -248,6 +247,7 @@ class Run:
             "smoothed": [self.smoothed.mean, self.smoothed.count],
             "skipped": self.skipped,
             "retreats": self.retreats,
+            "at_most": self.at_most,
         }
 
     def full_model(self) -> LanguageModel:
@@ -271,6 +271,7 @@ class Run:
         self.losses, self.validated_at = list(state["losses"]), state["validated_at"]
         self.trainer.slowdown, self.retreats = state["slowdown"], state["retreats"]
         self.skipped = state.get("skipped", 0)
+        self.at_most = state.get("at_most")
         self.smoothed.mean, self.smoothed.count = state.get("smoothed", (0.0, 0))
         self.losses_before = state.get("losses_before", 0)
         # An extension starts with its own clock and number of steps.
@@ -294,7 +295,7 @@ class Run:
     @property
     def is_best(self) -> bool:
         """Whether the current weights have the lowest validation loss so far."""
-        return bool(self.losses) and self.losses[-1] <= min(self.losses) and self._last_loss() is not None
+        return bool(self.losses) and self.losses[-1] <= min(self.losses) and self.last_loss() is not None
 
     def _retreat(self, step: int) -> None:
         """Return to the last finite state with a lower learning rate; give up after several attempts."""
@@ -313,10 +314,41 @@ class Run:
             f"with {slowdown:g}× the learning rate"
         )
 
+    def _good_loss(self) -> float:
+        """The validation loss of the state to return to; infinite if it was not measured since the run was extended."""
+        state = self.good.state
+        known = len(state["losses"]) > state["losses_before"] and state["validated_at"] == self.good.step
+        return float(state["losses"][-1]) if known else math.inf
+
+    def _has_turned(self, loss: float) -> bool:
+        """Whether the validation loss of a timed run that has read its whole text is rising."""
+        step, recipe = self.trainer.step, self.trainer.recipe
+        repeats = (step - recipe.first_step) * recipe.batch_size * self.plan.context > len(self.tokens)
+        least = 0.0 if step >= recipe.steps else LEAST_RISE
+        return self.request.minutes is not None and repeats and loss - self._good_loss() > least
+
+    def _turn(self, loss: float) -> None:
+        """Return to the state with the lowest validation loss, and end soon: the learning rate decays from there.
+
+        The second time, and if no time is left, the run ends with that state.
+        """
+        step, lowest, has_decayed, seconds = self.trainer.step, self._good_loss(), self.at_most, self.seconds
+        self.restore(self.good)
+        self.start = time.perf_counter() - seconds
+        done, first = self.trainer.step, self.trainer.recipe.first_step
+        self.at_most = done if has_decayed else done + round(LAST_SHARE * (done - first))
+        self._set_steps(done)
+        self.marks, more = self._marks(done), self.trainer.recipe.steps - done
+        then = f"; {plural(more, 'more step')} with a low learning rate" if more else ""
+        self.notes.append(
+            f"the validation loss rose from {lowest:.4f} at step {done:,} to {loss:.4f} at step {step:,}: returned to "
+            f"step {done:,}{then}"
+        )
+
     def finish(self) -> None:
         """Record in the model how it was trained; called at the end, or when training is stopped."""
         self.model.network.eval()
-        self.model.training = self.describe()
+        self.model.training = describe_training(self)
 
     def validate(self) -> float:
         """The loss over the validation text."""
@@ -325,54 +357,15 @@ class Run:
         rows = self.plan.recipe.batch_size  # with which a timed run was planned
         if not self.request.minutes:
             rows = max(rows, VALIDATED_AT_ONCE // self.plan.context)
-        windows = windows_for_evaluation(self.validation, self.plan.context, rows, before, self.blanks)
+        start = StartToken.of(self.tokenizer, self.validation)
+        windows = windows_for_evaluation(self.validation, self.plan.context, rows, before, self.blanks, start)
         loss = evaluate(self.model.network, windows, self.plan.recipe.bfloat16, self.group)
         self.losses.append(loss)
         self.validated_at = self.trainer.step
         self.validating += time.perf_counter() - began
         return loss
 
-    def describe(self) -> dict[str, Any]:
-        return {
-            **self.plan.to_json(),
-            **self._origin(),
-            "steps_done": self.trainer.step,
-            **({"earlier": self.earlier} if self.earlier else {}),
-            **({"held_out": True} if self.held_out is not None else {}),
-            "text_sha256": self.text_sha256,
-            **({} if self.opening_ids is None else {"opening_ids": self.opening_ids}),
-            "tokens": len(self.tokens),
-            "validation_tokens": len(self.validation),
-            "validation_loss": self._last_loss(),
-        }
-
-    def summary(self, best: Path | None = None) -> list[str]:
-        """Warnings at the end of the run; `best` is where the model with the lowest loss is saved."""
-        if not self.losses or self.losses[-1] <= min(self.losses) + LEAST_RISE:
-            return []
-        kept = f"; the best model is saved in {best}" if best is not None else ""
-        if self.losses.index(min(self.losses)) < self.losses_before:
-            return [
-                f"the validation loss is {self.losses[-1]:.4f}, above the {min(self.losses):.4f} before the run was "
-                f"extended: extend it further, or use more text{kept}"
-            ]
-        return [
-            f"the validation loss rose from its minimum of {min(self.losses):.4f} to "
-            f"{self.losses[-1]:.4f}: the model is overfitting; train for less time, or "
-            f"on more text{kept}"
-        ]
-
-    def _origin(self) -> dict[str, Any]:
-        """How the network was initialized."""
-        request = self.request
-        if request.start is None:
-            preset = {"preset": request.preset} if request.kind == "transformer" else {}
-            names = ("teachers", "from_teachers", "teachers_sha256")
-            given = {name: getattr(request, name) for name in names if getattr(request, name)}
-            return {"kind": request.kind, **preset, **given}
-        return {"start": request.start, "start_sha256": request.start_sha256, "lora": request.lora}
-
-    def _last_loss(self) -> float | None:
+    def last_loss(self) -> float | None:
         """The validation loss of the current weights, or None if it was not measured."""
         known = self.losses and self.validated_at == self.trainer.step and math.isfinite(self.losses[-1])
         return self.losses[-1] if known else None
@@ -393,21 +386,14 @@ class Run:
     def _set_steps(self, done: int) -> None:
         """Set the number of steps to what fits into the time left after the remaining validations and saving."""
         assert self.request.minutes is not None
-        left = 60 * self.request.minutes - self.seconds - self.ending
+        left = 60 * self.request.minutes - self.seconds - self.ending - self.trainer.asking_left()
         done_now = done - self.plan.recipe.first_step  # without those before an extension
         steps = left / (self.pace.seconds_per_step() or self.trained / done_now)
         before_last = self.plan.validations - 1 - self.marks
         steps -= max(0, before_last) * self.pace.around_validation + self.pace.validation
-        steps = self.group.broadcast(steps)
-        self.trainer.recipe = replace(self.trainer.recipe, steps=done + max(0, round(steps)))
+        last = self.group.broadcast(done + max(0, round(steps)))
+        if self.at_most is not None:
+            last = min(last, self.at_most)
+        self.trainer.recipe = replace(self.trainer.recipe, steps=last)
         self.plan = replace(self.plan, recipe=self.trainer.recipe)
-        self.replan_at = done + REPLAN * max(0, steps)
-
-
-def _shared(plan: Plan, request: TrainingRequest, group: ProcessGroup) -> Plan:
-    """The plan, with a default batch that divides evenly among the processes."""
-    recipe = plan.recipe
-    if request.batch is not None:
-        return plan
-    equal = group.world_size * recipe.accumulation
-    return replace(plan, recipe=replace(recipe, batch_size=-(-recipe.batch_size // equal) * equal))
+        self.replan_at = done + REPLAN * (last - done)

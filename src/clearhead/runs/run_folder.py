@@ -20,15 +20,26 @@ import platform
 import shutil
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
 
 from clearhead.errors import UserError
-from clearhead.files import disk_errors, read_json, write_json
+from clearhead.files import (
+    check_seal,
+    disk_errors,
+    hash_file,
+    make_folder,
+    read_json,
+    read_sealed,
+    seal,
+    write_json,
+)
+from clearhead.formats.network import outline
 from clearhead.formats.opening import SNAPSHOTS, snapshot_folder
 from clearhead.language_model import LanguageModel
 from clearhead.runs.checkpoint import (
@@ -37,6 +48,7 @@ from clearhead.runs.checkpoint import (
     drop_all_but_newest,
     good_step,
     newest_checkpoint,
+    newest_shapes,
     newest_step,
     read_checkpoint,
     read_shards,
@@ -44,16 +56,18 @@ from clearhead.runs.checkpoint import (
     save_shards,
 )
 from clearhead.runs.held_out import HELD_OUT, read_held_out, save_held_out
+from clearhead.runs.plan import Plan
 from clearhead.runs.progress import Progress
 from clearhead.runs.request import TrainingRequest
 from clearhead.runs.run import Run
+from clearhead.runs.run_metrics import METRICS, make_record, open_metrics, read_lines, read_record
 from clearhead.runs.staging import begin, drop, put_in_place, recover
-from clearhead.runs.teacher_folders import RUN
+from clearhead.runs.teacher_folders import RUN, TEACHERS
 from clearhead.runtime.process_group import ProcessGroup
 from clearhead.text.held_out import HeldOut
 from clearhead.text.tokenizer import Tokenizer
 
-METRICS, CHECKPOINTS, BEST = "metrics.jsonl", "checkpoints", "best"
+CHECKPOINTS, BEST = "checkpoints", "best"
 FORMAT = 1
 LOOKED_AT = 0.3  # seconds to wait for the lock, which a listing of runs takes briefly to test it
 TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
@@ -67,12 +81,13 @@ class RunFolder:
         self.path, self.held = path, held
         self.unwritten: list[str] = []  # lines of metrics that could not be written yet
         self.resume = False  # whether the run was started with `resume`
+        self.processes: list[int] = []  # each number of processes that has trained it so far
         self.left_locked = held and (path / ".lock").exists()  # by a process that was killed
         if not held:
             return
         self.made = [each for each in (path, *path.parents) if not each.exists()]
         with disk_errors(path, "the run was not started"):
-            path.mkdir(parents=True, exist_ok=True)
+            make_folder(path)
             self.lock = FileLock(path / ".lock")
             try:
                 self.lock.acquire(timeout=LOOKED_AT, poll_interval=LOOKED_AT / 10)
@@ -88,7 +103,7 @@ class RunFolder:
         if not self.held:
             return
         # Delete the file before releasing the lock: otherwise another process could lock it in between and lose it.
-        with suppress(PermissionError):  # Windows cannot delete open files
+        with suppress(OSError):  # open files on Windows, and files on a read-only disk, cannot be deleted
             (self.path / ".lock").unlink(missing_ok=True)
         self.lock.release()
 
@@ -112,9 +127,9 @@ class RunFolder:
         settings = read_json(self.path / RUN)
         if settings.get("format") != FORMAT or not {"request", "plan", "text_sha256"} <= settings.keys():
             raise UserError(
-                f"{self.path / RUN} was written by another version, or is damaged: choose another folder"
+                f"{self.path / RUN} was written by a different version, or is damaged: choose another folder"
             )
-        return settings
+        return check_seal(self.path / RUN, settings)
 
     def begin(self, run: Run, command: Sequence[str]) -> None:
         """Before the first step, write the run's description.
@@ -136,8 +151,44 @@ class RunFolder:
         return all((self.path / name).exists() for name in TOKENIZER)
 
     def tokenizer(self) -> Tokenizer | None:
-        """The saved tokenizer; None if the run was interrupted before saving it: the text yields the same one again."""
-        return Tokenizer.load(self.path) if self._has_tokenizer() else None
+        """The saved tokenizer; None if it has to be created again.
+
+        This is the case if the run was interrupted before saving it, or if its files are damaged and the unchanged
+        text yields the same one.
+        """
+        if not self._has_tokenizer():
+            return None
+        settings = self.settings() or {}
+        expected = (settings.get("tokenizer") or {}).get("sha256")
+        derivable = expected is not None and not settings.get("text_changed") and not settings.get("finished")
+        try:
+            tokenizer = Tokenizer.load(self.path)
+            if expected in (None, tokenizer.sha256):
+                return tokenizer
+            raise UserError(
+                f"the tokenizer in {self.path} is damaged: its files do not match the hash in {RUN}; copy "
+                f"{' and '.join(TOKENIZER)} again"
+            )
+        except UserError:
+            if not derivable:
+                raise
+        for name in TOKENIZER:
+            (self.path / name).unlink()
+        return None
+
+    def check_plan(self, plan: Plan) -> None:
+        """Raise an error if the plan's network is not that of the newest checkpoint, before it is created."""
+        shapes = newest_shapes(self.path / CHECKPOINTS)
+        if not shapes:
+            return
+        fits = len(shapes) >= plan.config.n_block  # so that outlining many blocks takes no time
+        for name, tensor in outline(plan.config).state_dict().items() if fits else ():
+            fits &= shapes.get(f"network.{name}", tuple(tensor.shape)) == tuple(tensor.shape)
+        if not fits:
+            raise UserError(
+                f"the plan in {self.path / RUN} does not match the network in {self.path / CHECKPOINTS}: one is "
+                "damaged; copy the folder again"
+            )
 
     def find_held_out(self, tokenizer: Tokenizer | None, group: ProcessGroup) -> HeldOut | None:
         """What the run held out when it was started."""
@@ -145,26 +196,31 @@ class RunFolder:
         return group.run_on_main(lambda: read_held_out(self.path, end_id))
 
     def describe(self, run: Run, command: Sequence[str], finished: bool) -> None:
-        write_json(
-            self.path / RUN,
-            {
-                "format": FORMAT,
-                "finished": finished,
-                "earlier": run.earlier,
-                "text_changed": run.held_out is not None,
-                "resume": self.resume,
-                "request": request_to_json(run.request),
-                "plan": run.plan.to_json() | {"config": run.plan.config.to_json()},
-                "text_sha256": run.text_sha256,
-                "tokens": len(run.tokens),
-                "validation_tokens": len(run.validation),
-                "validation_bytes": run.validation_bytes,
-                "tokenizer": {"kind": run.tokenizer.kind, "n_vocab": run.tokenizer.n_vocab},
-                "command": list(command),
-                "machine": f"{platform.machine()}, {os.cpu_count()} cores, {run.device}",
-                "versions": {name: _version(name) for name in PACKAGES},
+        settings = {
+            "format": FORMAT,
+            "finished": finished,
+            "earlier": run.earlier,
+            "text_changed": run.held_out is not None,
+            "resume": self.resume,
+            "request": request_to_json(run.request),
+            "plan": run.plan.to_json() | {"config": run.plan.config.to_json()},
+            "text_sha256": run.text_sha256,
+            "tokens": len(run.tokens),
+            "validation_tokens": len(run.validation),
+            "held_out_tokens": len(run.whole_validation),
+            "validation_bytes": run.validation_bytes,
+            "tokenizer": {
+                "kind": run.tokenizer.kind,
+                "n_vocab": run.tokenizer.n_vocab,
+                "sha256": run.tokenizer.sha256,
             },
-        )
+            "command": list(command),
+            "processes": sorted({*self.processes, run.group.world_size}),
+            "machine": f"{platform.machine()}, {os.cpu_count()} cores, {run.device}",
+            "versions": {name: _version(name) for name in PACKAGES},
+            "metrics_sha256": hash_file(self.path / METRICS) if finished else None,
+        }
+        write_json(self.path / RUN, seal(settings))
 
     def restore(self, run: Run) -> None:
         """Restore the run from its newest intact checkpoint, if there is one."""
@@ -186,7 +242,12 @@ class RunFolder:
             if good.step == named:
                 run.good = good
             metrics_bytes = checkpoint.state.get("metrics_bytes", 0)
+            expected = checkpoint.state.get("metrics_sha256")
         lead(lambda: self._cut_metrics(metrics_bytes))
+        if newest is not None and expected not in (None, lead(lambda: hash_file(self.path / METRICS))):
+            run.notes.append(
+                f"{self.path / METRICS} is damaged: the losses of earlier steps may be wrong; the model is not affected"
+            )
 
     def _read(self, path: Path, run: Run) -> Checkpoint:
         if run.request.sharded:
@@ -198,8 +259,10 @@ class RunFolder:
 
         The checkpoint of a finished run has no times, so that identical runs have identical files.
         """
-        metrics_bytes = run.group.run_on_main(self._settle_metrics)
+        up_to = run.trainer.step if run.at_most is not None else None
+        metrics_bytes = run.group.run_on_main(lambda: self._settle_metrics(up_to))
         state = {**run.state(), "good": run.good.step, "metrics_bytes": metrics_bytes}
+        state["metrics_sha256"] = run.group.run_on_main(lambda: hash_file(self.path / METRICS))
         if finished:
             state |= {"finished": True, "good": run.trainer.step, "seconds": 0.0, "trained": 0.0}
         checkpoint = Checkpoint(run.trainer.step, run.trainer.tensors(), state)
@@ -211,6 +274,10 @@ class RunFolder:
     def drop_checkpoints(self) -> None:
         """Keep only the last state of a finished run."""
         drop_all_but_newest(self.path / CHECKPOINTS)
+
+    def drop_teachers(self) -> None:
+        """Delete the teachers of a finished run."""
+        drop(self.path / TEACHERS)
 
     def newest_step(self) -> int | None:
         return newest_step(self.path / CHECKPOINTS)
@@ -236,37 +303,32 @@ class RunFolder:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self.unwritten.clear()
 
-    def _settle_metrics(self) -> int:
-        """Flush the lines so far to disk; return their length in bytes."""
+    def cut_metrics_after(self, step: int) -> None:
+        """Drop the lines of the steps after this one, which were undone."""
+        self.unwritten = [line for line in self.unwritten if json.loads(line)["step"] <= step]
+        self._cut_metrics(self._settle_metrics(step))
+
+    def _settle_metrics(self, up_to: int | None = None) -> int:
+        """Flush the lines so far to disk; return their length in bytes, or that of the lines before a later step."""
         path = self.path / METRICS
         if not path.exists():
             return 0
-        with path.open("rb") as file:
+        with open_metrics(path) as file:
             os.fsync(file.fileno())
-            return os.fstat(file.fileno()).st_size
+            if up_to is None:
+                return os.fstat(file.fileno()).st_size
+            records = ((line, read_record(line)) for line in read_lines(file))
+            kept = takewhile(lambda each: each[1] is None or each[1]["step"] <= up_to, records)
+            return sum(len(line) for line, _ in kept)
 
     def _cut_metrics(self, size: int) -> None:
         """Drop the steps that will be repeated and any truncated line."""
         path = self.path / METRICS
         if not path.exists():
             return
+        open_metrics(path).close()  # opening a pipe for writing would wait for a reader
         with disk_errors(self.path, "the run was not resumed"), path.open("r+b") as file:
             file.truncate(file.read(size).rfind(b"\n") + 1)
-
-
-def make_record(progress: Progress) -> dict[str, Any]:
-    """The record of a step: its line of metrics."""
-    sample = {} if progress.sample is None else {"sample": progress.sample}
-    return {**progress.metrics(), **sample}
-
-
-def read_record(line: str | bytes) -> dict[str, Any] | None:
-    """The record of a line of metrics; None if it is truncated or damaged."""
-    try:
-        record = json.loads(line)
-    except ValueError:
-        return None
-    return record if isinstance(record, dict) and type(record.get("step")) is int else None
 
 
 def is_run(path: Path) -> bool:
@@ -276,16 +338,7 @@ def is_run(path: Path) -> bool:
 
 def is_finished(path: Path) -> bool:
     """Whether the run in this folder is finished."""
-    return is_run(path) and bool(read_json(path / RUN).get("finished"))
-
-
-def read_metrics(folder: Path) -> list[dict[str, Any]]:
-    """A record for every step of a run."""
-    path = folder / METRICS
-    if not path.exists():
-        return []
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    return [record for record in map(read_record, lines) if record is not None]
+    return is_run(path) and bool(read_sealed(path / RUN).get("finished"))
 
 
 def replace_model(folder: Path, model: LanguageModel) -> None:
@@ -300,7 +353,9 @@ def replace_model(folder: Path, model: LanguageModel) -> None:
 
 
 def request_to_json(request: TrainingRequest) -> dict[str, Any]:
-    settings = {name: value for name, value in asdict(request).items() if name != "device"}
+    settings = {name: value for name, value in vars(request).items() if name != "device"}
+    if settings["from_teachers"] is not None:
+        settings["from_teachers"] = request.teacher_names
     validation = settings["validation"]
     if isinstance(validation, str | Path):
         settings["validation"] = str(validation)
@@ -309,6 +364,7 @@ def request_to_json(request: TrainingRequest) -> dict[str, Any]:
     return settings
 
 
+@cache
 def _version(package: str) -> str | None:
     """The version of a package; None for clearhead itself when it is run from a source tree."""
     try:

@@ -13,18 +13,21 @@ from typing import Any
 import torch
 
 from clearhead.errors import UserError
-from clearhead.formats.opening import find_snapshot, list_snapshots, name_of, open_model
+from clearhead.formats.opening import find_snapshot, hash_weights, list_snapshots, name_of, open_model
 from clearhead.lessons.lesson import Lesson
 from clearhead.networks import need_transformer
 from clearhead.runs.checkpoint import checkpoint_at, list_steps, read_checkpoint
 from clearhead.runs.plan import Plan
 from clearhead.runs.request import TrainingRequest
 from clearhead.runs.run import Run
-from clearhead.runs.run_folder import CHECKPOINTS, RunFolder, read_metrics
+from clearhead.runs.run_folder import CHECKPOINTS, RunFolder
+from clearhead.runs.run_metrics import read_metrics
+from clearhead.runs.teaching import teachers_of
 from clearhead.runtime.process_group import ProcessGroup
 from clearhead.text.corpus import Document, documents, measure, readable
 from clearhead.training.recipe import Recipe
 
+TEXT_MISSING = "run_text_missing"
 REPEATED = 200  # steps that are repeated unless more are allowed
 
 
@@ -40,23 +43,23 @@ def lesson_of_run(
     settings, records = own.settings(), {record["step"]: record for record in read_metrics(folder)}
     if settings is None:
         raise UserError(f"{folder} does not contain a run")
+    plan = Plan.from_json(settings["plan"])
+    need_transformer(plan.config, "a lesson")
+    texts = _read_texts(folder, settings, sources)
     if type(step) is not int or step not in records:
         raise UserError(
             f"step = {step!r}: expected a step of the run in {folder}, 1 to {max(records, default=0)}"
         )
     if type(repeat) is not int or repeat < 0:
         raise UserError(f"repeat = {repeat!r}: expected an integer of at least 0")
-    plan = Plan.from_json(settings["plan"])
-    need_transformer(plan.config, "a lesson")
     if settings["request"]["sharded"]:
         raise UserError(
             f"the run in {folder} was sharded across processes: a step of it cannot be repeated here"
         )
-    if settings["request"].get("teachers") or settings["request"].get("from_teachers"):
-        raise UserError(f"the run in {folder} learned from teachers: lessons are of the true targets alone")
+    _check_processes(folder, settings, plan)
     has_snapshots = settings["request"]["lora"] is None  # with adapters, snapshots are of the merged weights
     start = _find_start(folder, step, max(records), plan.recipe.first_step, repeat, has_snapshots)
-    run = _rebuild(own, settings, plan, sources, device)
+    run = _rebuild(own, settings, plan, texts, device)
     trainer = run.trainer
     trainer.training_step.graph = None
     trainer.lr_scales = _adjusted_scales(plan.recipe, records)
@@ -73,6 +76,20 @@ def lesson_of_run(
             trainer.network.train()
             trainer.take_step()
     return Lesson(trainer, run.tokenizer, name_of(folder))
+
+
+def _check_processes(folder: Path, settings: dict[str, Any], plan: Plan) -> None:
+    count = max(settings.get("processes", [1]))
+    random = [
+        name
+        for name, size in (("dropout", plan.config.dropout), ("token noise", plan.recipe.token_noise))
+        if size
+    ]
+    if count > 1 and random:
+        raise UserError(
+            f"the run in {folder} was trained by {count} processes with {' and '.join(random)}, each with its "
+            "own random numbers: its steps cannot be repeated in one process; train in one, or without them"
+        )
 
 
 def _find_start(
@@ -114,24 +131,34 @@ def _adjusted_scales(recipe: Recipe, records: dict[int, dict[str, Any]]) -> dict
     }
 
 
-def _rebuild(
-    folder: RunFolder,
-    settings: dict[str, Any],
-    plan: Plan,
-    sources: Sequence[str | Path],
-    device: str | None,
-) -> Run:
-    """The run as it was started, from the same text."""
+def _read_texts(folder: Path, settings: dict[str, Any], sources: Sequence[str | Path]) -> list[Document]:
+    """The texts that the run was trained on."""
+    given = ", ".join(map(str, sources)) or "unknown"
     texts: list[Document] = []
-    if sources:
-        texts, _ = readable(list(documents(sources)))
-    if not texts or measure(texts)[0] != settings["text_sha256"]:
-        given = ", ".join(map(str, sources)) or "unknown"
-        raise UserError(
-            f"the text of the run in {folder.path} ({given}) has changed or is not known: pass the files that it was "
-            "trained on as text=…"
-        )
+    try:
+        if sources:
+            texts, _ = readable(list(documents(sources)))
+        if texts and measure(texts)[0] == settings["text_sha256"]:
+            return texts
+        problem = "has changed or is not known"
+    except UserError as error:
+        problem = f"cannot be read: {error}"
+    raise UserError(
+        f"the text of the run in {folder} ({given}) {problem}; pass the files that it was trained on as text=…",
+        TEXT_MISSING,
+    )
+
+
+def _rebuild(
+    folder: RunFolder, settings: dict[str, Any], plan: Plan, texts: list[Document], device: str | None
+) -> Run:
+    """The run as it was started."""
     request = TrainingRequest(**settings["request"], device=device)
     tokenizer, group = folder.tokenizer(), ProcessGroup()
     held_out = folder.find_held_out(tokenizer, group) if settings.get("text_changed") else None
-    return Run(texts, request, plan=plan, tokenizer=tokenizer, group=group, held_out=held_out)
+    for name, saved in zip(request.teacher_names, request.teachers_sha256 or (), strict=True):
+        if hash_weights(name) != saved:
+            raise UserError(f"the teacher {name} has changed since the run in {folder.path} learned from it")
+    teachers = teachers_of(folder.path, request)
+    given: dict[str, Any] = {"group": group, "held_out": held_out, "teachers": teachers}
+    return Run(texts, request, plan=plan, tokenizer=tokenizer, **given)

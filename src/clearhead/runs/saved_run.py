@@ -115,6 +115,7 @@ class SavedRun:
             if changed:
                 raise UserError(changed_text(path))
             plan = Plan.from_json(settings["plan"])
+            group.run_on_main(lambda: folder.check_plan(plan))
             tokenizer = group.run_on_main(folder.tokenizer)
             held_out = folder.find_held_out(tokenizer, group) if settings.get("text_changed") else None
             run = Run(
@@ -132,6 +133,10 @@ class SavedRun:
             run.earlier = settings.get("earlier", [])
             group.run_on_main(lambda: folder.save_text(run))
             folder.restore(run)
+            if group.world_size not in settings.get("processes", [1]):
+                group.run_on_main(
+                    lambda: folder.describe(run, settings.get("command", command), finished=False)
+                )
             return cls(folder, run, settings.get("command", command), **keeping)
         except BaseException:
             folder.close() if begun else folder.discard()
@@ -173,6 +178,8 @@ class SavedRun:
             is_good = self.run.good.step == step < progress.steps
             if self._is_due(step) or is_good or self.run.trainer.step < step:
                 self.save()
+            if self.run.at_most is not None and self.run.trainer.step < step:
+                self._write("the metrics", self._drop_undone)
             yield progress
 
     def _sample(self, progress: Progress) -> str | None:
@@ -185,6 +192,10 @@ class SavedRun:
         if not writes or progress.validation is None or step >= progress.steps:
             return None
         return str(run.model.generate(run.opening_ids, tokens=SAMPLE_TOKENS, seed=run.trainer.step))
+
+    def _drop_undone(self) -> None:
+        """Drop the metrics of steps that were undone because the validation loss had risen."""
+        self.folder.cut_metrics_after(self.run.trainer.step)
 
     def _save_best(self, model: LanguageModel) -> None:
         began = time.perf_counter()
@@ -199,9 +210,11 @@ class SavedRun:
     def finish(self) -> None:
         """Mark the run as finished after its model is saved, and delete what was needed only for resuming.
 
-        The last state is kept so that the run can be extended from it, except that of a teacher.
+        The last state is kept so that the run can be extended from it, except that of a teacher, and of a student
+        whose teachers are deleted.
         """
-        if not self.run.is_teacher:
+        discards = self.run.request.discards_teachers
+        if not self.run.is_teacher and not discards:
             self._try(LAST_STATE, lambda: self.folder.save_checkpoint(self.run, True))
         if not self.run.group.is_main:
             return
@@ -209,6 +222,8 @@ class SavedRun:
             self.folder.drop_best()
         self.folder.describe(self.run, self.command, finished=True)
         self.folder.drop_checkpoints()
+        if discards:
+            self.folder.drop_teachers()
 
     def _is_due(self, step: int) -> bool:
         if self.every is not None:
@@ -243,11 +258,13 @@ def extend_run(
 ) -> Run:
     """The finished run with more steps ahead; `changed` tells whether its text has changed."""
     group, plan, done = options["group"], Plan.from_json(settings["plan"]), folder.newest_step()
+    teachers = teachers_of(folder.path, request)
     if done is None:
         raise UserError(
             f"the run in {folder.path} has no checkpoint to extend it from: fine-tune its model instead, in another "
             "folder, with `start`"
         )
+    group.run_on_main(lambda: folder.check_plan(plan))
     tokenizer, held_out = group.run_on_main(folder.tokenizer), None
     if changed or settings.get("text_changed") or plan.share < 1:
         held_out = folder.find_held_out(tokenizer, group)
@@ -264,7 +281,7 @@ def extend_run(
         tokenizer=tokenizer,
         held_out=held_out,
         extended_at=done,
-        teachers=teachers_of(folder.path, request),
+        teachers=teachers,
         **options,
     )
     folder.restore(run)
@@ -308,7 +325,10 @@ def _begun(folder: RunFolder, resume: bool) -> dict[str, Any] | None:
         raise UserError(occupied(folder.path, settings, folder.newest_step()))
     if settings.get("finished"):
         folder.drop_checkpoints()  # in case deleting them was interrupted
+        if settings["request"].get("teachers") and not settings["request"].get("keep_teachers", True):
+            folder.drop_teachers()
     folder.resume = bool(settings.get("resume"))
+    folder.processes = settings.get("processes", [1])
     return settings
 
 
@@ -355,8 +375,10 @@ def changed_text(path: Path) -> str:
 
 
 def check_same(path: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
-    before = {"kind": "transformer", **before}  # which older runs did not record
+    before = {"kind": "transformer", "keep_teachers": True, **before}  # which older runs did not record
     changed = [name for name in now if before.get(name) != now[name]]
     if changed:
         shown = ", ".join(f"`{name}` was {before.get(name)!r} and is {now[name]!r}" for name in changed)
-        raise UserError(f"the run in {path} was started with different settings ({shown}): resume with those")
+        raise UserError(
+            f"the run in {path} was started with different settings ({shown}): resume with its own"
+        )

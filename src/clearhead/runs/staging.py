@@ -11,7 +11,7 @@ import re
 import shutil
 from pathlib import Path
 
-from clearhead.files import settle_folder
+from clearhead.files import make_folder, settle_folder
 
 _BESIDE = re.compile(r"\.(?P<name>.+)\.(?:new|old)")
 _HALF_WRITTEN = re.compile(r"\..+\.[0-9a-f]{8}")  # the temporary names that `write_whole` uses
@@ -19,7 +19,7 @@ _HALF_WRITTEN = re.compile(r"\..+\.[0-9a-f]{8}")  # the temporary names that `wr
 
 def begin(folder: Path) -> Path:
     """The path at which to write the new folder."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(folder.parent)
     staged = folder.with_name(f".{folder.name}.new")
     shutil.rmtree(staged, ignore_errors=True)
     return staged

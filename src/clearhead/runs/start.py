@@ -23,7 +23,7 @@ from clearhead.networks import Learner, LearnerConfig, need_transformer
 from clearhead.runs.measure import Measure, try_fewer_threads
 from clearhead.runs.pace import Schedule
 from clearhead.runs.plan import DEFAULT_STEPS, FEW_STEPS, Plan
-from clearhead.runs.recipes import check_memory, may_be_half
+from clearhead.runs.recipes import check_memory, list_dtypes
 from clearhead.runs.request import TrainingRequest
 from clearhead.runs.sizes import fitting_context
 from clearhead.text.batches import Batches
@@ -194,7 +194,7 @@ def _recipe(
         matrix_rate=MUON_RATE,
         weight_decay=0.0,
         warmup=min(20, max(1, steps // 10)),
-        bfloat16=may_be_half(config, device),
+        bfloat16=list_dtypes(request, config, device)[0] == "bfloat16",
         seed=request.seed,
     )
     rate = request.learning_rate

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +12,9 @@ import torch
 
 from clearhead.errors import UserError
 from clearhead.formats.opening import open_model
-from clearhead.networks import SingleNetwork
+from clearhead.formats.saved import Saved
+from clearhead.language_model import LanguageModel
+from clearhead.networks import Network, SingleNetwork, need_single
 from clearhead.text.tokenizer import Tokenizer
 
 
@@ -20,6 +24,7 @@ class Teachers:
     tokenizer: Tokenizer
     n_context: int  # the shortest context
     training: dict[str, Any] | None  # how the first was trained, if we trained it
+    losses: tuple[float, ...]  # of those that we trained, on the validation text of their runs
 
     @property
     def batch(self) -> int | None:
@@ -28,11 +33,15 @@ class Teachers:
         return rows if type(rows) is int else None
 
 
-def open_teachers(names: Sequence[str], device: torch.device) -> Teachers | None:
-    """The teachers on the device, if there are any, in evaluation mode and without gradients."""
-    if not names:
+def open_teachers(given: Sequence[str | LanguageModel], device: torch.device) -> Teachers | None:
+    """The teachers on the device, if there are any, in evaluation mode and without gradients.
+
+    Loaded models are copied, so that they stay as they are.
+    """
+    if not given:
         return None
-    first, *others = saved = [open_model(name) for name in names]
+    names = [each.name if isinstance(each, LanguageModel) else each for each in given]
+    first, *others = saved = [_open(each) for each in given]
     for name, each in zip(names, saved, strict=True):
         if not each.network.config.causal:
             raise UserError(f"{name} is bidirectional: it fills in blanks and cannot teach what comes next")
@@ -47,4 +56,22 @@ def open_teachers(names: Sequence[str], device: torch.device) -> Teachers | None
             )
     networks = tuple(each.network.to(device).eval().requires_grad_(False) for each in saved)
     n_context = min(each.config.n_context for each in networks)
-    return Teachers(networks, first.tokenizer, n_context, first.training)
+    losses = [(each.training or {}).get("validation_loss") for each in saved]
+    known = tuple(loss for loss in losses if type(loss) is float)
+    return Teachers(networks, first.tokenizer, n_context, first.training, known)
+
+
+def hash_network(network: Network) -> str:
+    """The sha256 of a loaded network's weights."""
+    found = hashlib.sha256()
+    for name, tensor in network.state_dict().items():
+        found.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        found.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
+    return found.hexdigest()
+
+
+def _open(given: str | LanguageModel) -> Saved:
+    if isinstance(given, str):
+        return open_model(given)
+    network = deepcopy(need_single(given.network, "a teacher"))
+    return Saved(network, given.tokenizer, given.training)

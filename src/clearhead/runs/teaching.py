@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from clearhead.errors import UserError
-from clearhead.files import disk_errors, read_json, write_json
+from clearhead.files import disk_errors, make_folder, read_sealed, seal, write_json
 from clearhead.runs.measure import Measure
 from clearhead.runs.plan import Plan, largest_size, smaller_size
 from clearhead.runs.preparation import prepare_text
@@ -30,18 +30,18 @@ FORMAT = 1
 
 # When and how, as measured (docs/experiments.md).
 LEAST_EPOCHS, LEAST_MINUTES = 200, 1.5  # that a single model would train; 20 are too few, and 250 enough
-LEAST_EPOCHS_ON_GPU = 60  # of the largest model that the text bears, before it is compiled
+LEAST_EPOCHS_ON_GPU = 60  # of the largest model that suits the text, before it is compiled
 LEAST_MINUTES_OF_GENERATIONS = 5.0  # on a GPU
-FEW, MANY, STUDENTS = 4, 8, 2  # teachers of a student; of students that teach in their turn; such students
+FEW, MANY, STUDENTS = 4, 8, 4  # teachers of a student; of each student that teaches in turn; such students
 TEACHING_SHARE = 0.35  # of the time, for all teachers
-SHARES_OF_GENERATIONS = (0.22, 0.3)  # of the time, for the first teachers and for their students
+SHARES_OF_GENERATIONS = (0.22, 0.42)  # of the time, for the first teachers and for their students
 WORTH_COMPILING = 30.0  # seconds of training all teachers
 MOST_BYTES = (
     2_000_000  # of a text to try this with on a GPU, where bytes are then better tokens than those of BPE
 )
 GPU_BATCH = 16384  # tokens
 
-APART = 1009  # between the seeds of runs, for teachers of their own
+APART = 1009  # between the seeds of runs, so that each trains different teachers
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class TeachingPlan:
         """The request of a teacher."""
         seed = (APART * request.seed + number) % 2**32
         minutes = self.teachers[number - 1].minutes
-        return replace(request, **self.settings, minutes=minutes, seed=seed, teachers=0)
+        return replace(request, **self.settings, minutes=minutes, seed=seed, teachers=0, keep_teachers=True)
 
     def up_to(self, last: int) -> TeachingPlan:
         """The plan without the teachers after this one."""
@@ -76,8 +76,8 @@ class TeachingPlan:
 
     def save(self, folder: Path) -> None:
         with disk_errors(folder, "the run was not started"):
-            (folder / TEACHERS).mkdir(parents=True, exist_ok=True)
-        write_json(folder / TEACHERS / PLAN, {"format": FORMAT, "count": self.count, **asdict(self)})
+            make_folder(folder / TEACHERS)
+        write_json(folder / TEACHERS / PLAN, seal({"format": FORMAT, "count": self.count, **asdict(self)}))
 
     @classmethod
     def read(cls, folder: Path) -> TeachingPlan | None:
@@ -85,13 +85,13 @@ class TeachingPlan:
         path = folder / TEACHERS / PLAN
         if not has_teachers(folder):
             return None
-        saved = read_json(path)
+        saved = read_sealed(path)
         try:
             if saved.pop("format") != FORMAT:
                 raise ValueError("its format is unknown")
             del saved["count"]
             return cls(**saved | {"teachers": [TeacherPlan(**each) for each in saved["teachers"]]})
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+        except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
             raise UserError(f"{path} is damaged ({error}): start in another folder") from None
 
 
@@ -113,8 +113,8 @@ def teachers_of(folder: Path, request: TrainingRequest) -> list[str] | None:
     folders = [teacher_folder(folder, number) for number in numbers]
     if not folders or not all(each.is_dir() for each in folders):
         raise UserError(
-            f"the teachers in {folder / TEACHERS} were deleted: the run cannot learn from them any longer; to train "
-            "its model further, fine-tune it in another folder, with `start`"
+            f"the teachers in {folder / TEACHERS} were deleted, but the run cannot be extended without them: to "
+            "train its model further, fine-tune it in another folder, with `start`"
         )
     return [str(each) for each in folders]
 
@@ -165,7 +165,7 @@ def choose_teaching(
 def choose_on_gpu(
     request: TrainingRequest, saved_request: dict[str, Any], texts: Sequence[Document], cache: Path
 ) -> TeachingPlan | None:
-    """The same on a GPU, before anything else is measured: whether the largest model that the text bears would
+    """The same on a GPU, before anything else is measured: whether the largest model that suits the text would
     train many epochs. Its size is that of the teachers.
     """
     device = pick_device(request.device)

@@ -6,10 +6,12 @@ from pathlib import Path
 
 from clearhead.errors import UserError
 from clearhead.files import home
+from clearhead.runs.plan import Plan, scale_plan, share_batch
 from clearhead.runs.request import TrainingRequest
 from clearhead.runs.run import Run
 from clearhead.runs.run_folder import request_to_json
 from clearhead.runs.saved_run import changed_text, check_same, occupied
+from clearhead.runs.sizes import list_sizes
 from clearhead.runs.teaching import TeachingPlan, choose_on_gpu, choose_teaching, plan_teaching
 from clearhead.text.corpus import Document, measure
 
@@ -34,7 +36,7 @@ def open_teaching(
 def request_teaching(
     texts: list[Document], request: TrainingRequest, cache: Path | None = None
 ) -> TeachingPlan | None:
-    """The plan for teachers that are requested, or sure to pay."""
+    """The plan for teachers that are requested, or that are certain to lower the loss."""
     if request.teachers:
         return plan_teaching(request, request_to_json(request), measure(texts)[0], request.teachers)
     return choose_on_gpu(request, request_to_json(request), texts, cache or home() / "tokens")
@@ -43,3 +45,11 @@ def request_teaching(
 def teaching_of(run: Run) -> TeachingPlan | None:
     """The plan for teachers, if the run, which is planned without them, learns more with them."""
     return choose_teaching(run.request, request_to_json(run.request), run.text_sha256, run.plan, run.tokens)
+
+
+def plan_first_teacher(teaching: TeachingPlan, run: Run) -> Plan:
+    """The plan of the first teacher, from that of a single run, so that nothing is measured again."""
+    request = teaching.request_of(1, run.request)
+    [config] = list_sizes(request, run.tokens, run.tokenizer.n_vocab)
+    plan = scale_plan(request, run.plan, config, run.tokens, len(run.whole_validation), run.device)
+    return share_batch(plan, request, run.group.world_size)
