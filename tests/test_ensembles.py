@@ -109,7 +109,7 @@ def test_one_model_is_its_own_ensemble(members):
 
 def test_models_are_named_by_folder_or_pattern(folder, model):
     expected = model.logits("The road")
-    patterns = (f"{folder}/*", folder / "*", [folder / "1", str(folder / "2"), f"{folder}/[3-9]"])
+    patterns = (folder, f"{folder}/*", folder / "*", [folder / "1", str(folder / "2"), f"{folder}/[3-9]"])
     for names in patterns:
         torch.testing.assert_close(ch.ensemble(names, "cpu").logits("The road"), expected)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import torch
 
 from clearhead.errors import UserError
 from clearhead.formats.folder import CONFIG
+from clearhead.formats.opening import RUN_FILE
 from clearhead.language_model import LanguageModel, load
 from clearhead.networks import Ensemble, SingleNetwork, need_single
 
@@ -22,14 +23,14 @@ def ensemble(
 ) -> LanguageModel:
     """Several causal models with one tokenizer as one model: its probabilities are the mean of theirs.
 
-    Each model is a folder, a name, a pattern such as `"runs/my/teachers/*"`, or a loaded model; `device` and `dtype`
-    are those of `load`. The result evaluates and generates like any model, with the shortest of their contexts, and
-    its `logits` are the log of the mean probabilities. It cannot be saved, exported or inspected.
+    Each model is a folder, a name, a folder of models such as `"runs/my/teachers"`, a pattern, or a loaded model;
+    `device` and `dtype` are those of `load`. The result evaluates and generates like any model, with the shortest of
+    their contexts, and its `logits` are the log of the mean probabilities. It cannot be saved, exported or inspected.
     """
     if not isinstance(models, str | Path | Sequence | LanguageModel):
         raise UserError(f"{models!r}: expected a list of models, or a pattern such as 'runs/my/teachers/*'")
     given = [models] if isinstance(models, str | Path | LanguageModel) else list(models)
-    found = [each for model in given for each in _expand(model)]
+    found = [each for model in given for each in _match(model)]
     if not found:
         raise UserError("an ensemble needs at least one model: name folders that contain one")
     loaded = [each if isinstance(each, LanguageModel) else load(each, device, dtype) for each in found]
@@ -42,16 +43,34 @@ def ensemble(
     return LanguageModel(Ensemble(networks), loaded[0].tokenizer, training, f"ensemble-of-{len(loaded)}")
 
 
-def _expand(model: str | Path | LanguageModel) -> Sequence[str | Path | LanguageModel]:
-    """The models that a pattern matches; anything else stands for itself."""
+def expand_models(model: str | Path | LanguageModel) -> list[str | LanguageModel]:
+    """The names of the models that a pattern matches or a folder contains, or the models of an ensemble; else the
+    model itself.
+    """
+    if isinstance(model, LanguageModel) and isinstance(model.network, Ensemble):
+        members, tokenizer = model.network.members, model.tokenizer
+        return [
+            LanguageModel(each, tokenizer, name=f"{model.name}-{i + 1}") for i, each in enumerate(members)
+        ]
+    return [each if isinstance(each, LanguageModel) else str(each) for each in _match(model)]
+
+
+def _match(model: str | Path | LanguageModel) -> Sequence[str | Path | LanguageModel]:
+    """The models that a pattern matches, or that a folder contains; anything else stands for itself."""
     text = "" if isinstance(model, LanguageModel) else str(model)
-    if not glob.has_magic(text) or os.path.exists(text):  # noqa: PTH110 (Path.exists raises for a name that is too long)
+    single = (CONFIG, RUN_FILE)  # a run has models inside, but is one
+    if os.path.isdir(text) and not any((Path(text) / name).exists() for name in single):  # noqa: PTH112 (long names)
+        return _find_models(Path(text).iterdir()) or [model]
+    if not glob.has_magic(text) or os.path.exists(text):  # noqa: PTH110
         return [model]
-    found = sorted(Path(each) for each in glob.glob(text, recursive=True))  # noqa: PTH207 (it may be absolute)
-    folders = [each for each in found if (each / CONFIG).is_file()]
+    folders = _find_models(map(Path, glob.glob(text, recursive=True)))  # noqa: PTH207 (it may be absolute)
     if not folders:
         raise UserError(f"{text} matches no model folder: name folders that `clearhead train` saved")
     return folders
+
+
+def _find_models(folders: Iterable[Path]) -> list[Path]:
+    return sorted(each for each in folders if (each / CONFIG).is_file())
 
 
 def _check(model: LanguageModel, label: str, first: LanguageModel, first_label: str) -> SingleNetwork:

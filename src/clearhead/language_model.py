@@ -10,23 +10,20 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from clearhead.classics.recurrent import Recurrent
 from clearhead.errors import UserError
 from clearhead.formats import folder as model_folder
 from clearhead.formats.exporting import export
 from clearhead.formats.opening import find_run, find_snapshot, name_of, open_model
 from clearhead.formats.saved import Saved
 from clearhead.generate.beam_search import BeamSearch
-from clearhead.generate.decoder import Decoder
-from clearhead.generate.detokenizer import Detokenizer, Generated, merge_empty
+from clearhead.generate.detokenizer import Generated, merge_empty
 from clearhead.generate.engine import Engine
 from clearhead.generate.fill_mask import fill_mask
-from clearhead.generate.generation import run_batch, run_beam_search, run_request
-from clearhead.generate.request import GenerationRequest, parse_stop
+from clearhead.generate.request import GenerationRequest
 from clearhead.generate.sampling import QUEUE, SLOTS, Sampling, check_names
+from clearhead.generate.scoring import score
 from clearhead.inspect.base_trace import UNNAMED
-from clearhead.inspect.decoders import EditedDecoder, TracingDecoder, trace_window
-from clearhead.inspect.edits import Edit, Edits, EditValue
+from clearhead.inspect.edits import Edit, EditValue
 from clearhead.inspect.state_trace import AnyTrace
 from clearhead.inspect.trace_factory import make_trace
 from clearhead.inspect.weights import weight
@@ -36,19 +33,16 @@ from clearhead.runtime.device import pick_device
 from clearhead.runtime.quantization import need_exact
 from clearhead.runtime.quantization import quantize as round_matrices
 from clearhead.summary_table import html_table
-from clearhead.text.conversations import render_messages
+from clearhead.text.conversations import encode_messages, render_messages
 from clearhead.text.corpus import Document
-from clearhead.text.inputs import encode_prompt, encode_text, read_documents
+from clearhead.text.inputs import encode_continuation, encode_text, read_documents, split_texts
 from clearhead.text.tokenizer import Tokenizer
+from clearhead.text_generation import TextGeneration
 from clearhead.training.evaluation import Evaluation, evaluate_texts
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-OF_GENERATE = (
-    "samples",
-    "inspect",
-    "beams",
-    "length_penalty",
-)  # settings of `generate` that `stream` does not have
+# Settings of `generate` that `stream` does not have.
+OF_GENERATE = ("samples", "inspect", "beams", "length_penalty")
 
 
 class LanguageModel:
@@ -79,6 +73,11 @@ class LanguageModel:
         need_transformer(self.config, what)
         assert isinstance(self.network, Transformer)
         return self.network
+
+    @property
+    def _generation(self) -> TextGeneration:
+        opening = (self.training or {}).get("opening_ids")
+        return TextGeneration(self.network, self.tokenizer, self.name, opening)
 
     def __repr__(self) -> str:
         kind, n_vocab = self.tokenizer.kind, self.config.n_vocab
@@ -122,14 +121,39 @@ class LanguageModel:
         return render_messages(self.tokenizer, messages, add_generation_prompt)
 
     def chat_ids(self, messages: Sequence[Mapping[str, str]]) -> list[int]:
-        """`chat_text` as token ids, with special tokens parsed: a prompt that `generate` replies to."""
-        return self.tokenizer.encode_template(self.chat_text(messages))[0]
+        """`chat_text` as token ids, a prompt that `generate` replies to.
+
+        The template's special tokens are parsed; those in the messages are ordinary characters.
+        """
+        return encode_messages(self.tokenizer, messages)
 
     @torch.inference_mode()
     def logits(self, text: str | Sequence[int]) -> Tensor:
-        """The logits of the next token after each token of the text: T V."""
+        """The logits of the next token after each token of the text: T V.
+
+        A text begins with the model's start token, if it expects one; ids are taken as they are.
+        """
         ids = encode_text(text, self.tokenizer, self.config.n_vocab)
         return self.network(torch.tensor([ids], device=self.device))[0]
+
+    def log_probabilities(
+        self,
+        text: str | Sequence[int] | Sequence[str] | Sequence[Sequence[int]],
+        prefix: str | Sequence[int] | None = None,
+        top: int | None = None,
+    ) -> Any:
+        """The log-probability of each token of a text, whether greedy decoding would choose it, and, with `top`, that
+        many alternatives.
+
+        After a prefix, only the tokens of the text are scored; after an empty one, the text starts a document.
+        Without a prefix, the first token has no log-probability. A list of texts, or of lists of ids, is processed as
+        a few large batches; the result is then a list.
+        """
+        texts, single = split_texts(text)
+        n_vocab = self.config.n_vocab
+        encoded = [encode_continuation(prefix, each, self.tokenizer, n_vocab) for each in texts]
+        scored = score(self.network, [ids for ids, _ in encoded], [first for _, first in encoded], top)
+        return scored[0] if single else scored
 
     def generate(
         self,
@@ -145,7 +169,8 @@ class LanguageModel:
         """Generate text from a prompt; without one, from the start of a document or, if the model was trained on
         a single document, from the start of a line.
 
-        The prompt is a text, or ids such as those of `chat_ids`. Generation ends after `tokens` tokens, at
+        The prompt is a text, before which the model's start token is put if it expects one, or ids, which are taken
+        as they are, such as those of `chat_ids`. Generation ends after `tokens` tokens, at
         the end of the document, or before a stop string. The result is a str that also has `ids`,
         `log_probabilities` and `finish_reason`; with `samples`, a list of that many texts; with `inspect`,
         the text and a trace of the prompt and the text. Other settings are those of `stream`. The same seed
@@ -156,6 +181,9 @@ class LanguageModel:
         power of `length_penalty` (default 1). The result is deterministic.
         """
         check_names(settings, [*signature(self.stream).parameters, *OF_GENERATE])
+        generation = self._generation
+        if isinstance(settings.get("draft"), LanguageModel):
+            settings["draft"] = settings["draft"]._generation
         many = isinstance(prompt, list | tuple) and (not prompt or type(prompt[0]) is not int)
         one = cast("str | Sequence[int] | None", prompt)
         if beams is not None:
@@ -163,7 +191,7 @@ class LanguageModel:
                 raise UserError("`beams` applies to a single prompt: pass prompts one at a time")
             given = {**settings, "samples": samples, "inspect": inspect or None}
             search = BeamSearch(beams) if length_penalty is None else BeamSearch(beams, length_penalty)
-            return self._search(one, tokens, search, given)
+            return generation.search(one, tokens, search, given)
         if length_penalty is not None:
             raise UserError("`length_penalty` applies to beam search: set `beams` too, or omit it")
         if inspect and samples is not None:
@@ -171,10 +199,10 @@ class LanguageModel:
         if many:
             if inspect:
                 raise UserError("`inspect` applies to a single prompt: pass prompts one at a time")
-            return self._generate_many(cast("Sequence[Any]", prompt), tokens, samples, **settings)
+            return generation.batch(cast("Sequence[Any]", prompt), tokens, samples, **settings)
         if inspect:
-            return self._generate_traced(one, tokens, **settings)
-        texts = self._generate_joined(one, tokens, 1 if samples is None else samples, **settings)
+            return generation.traced(one, tokens, **settings)
+        texts = generation.texts(one, tokens, 1 if samples is None else samples, **settings)
         return texts[0] if samples is None else texts
 
     def request(
@@ -189,9 +217,8 @@ class LanguageModel:
         **sampling: Any,
     ) -> GenerationRequest:
         """A request for an engine, with the sampling settings of `generate`. `seconds` is the time limit."""
-        ids, stops = self._read_prompt(prompt), parse_stop(stop)
-        return GenerationRequest(
-            tuple(ids), tokens, Sampling.from_options(sampling), seed, stops, samples, seconds
+        return self._generation.request(
+            prompt, tokens, samples=samples, seed=seed, stop=stop, seconds=seconds, **sampling
         )
 
     def engine(self, slots: int = SLOTS, queue: int = QUEUE) -> Engine:
@@ -202,62 +229,6 @@ class LanguageModel:
         while it runs: the engine may hold a copy.
         """
         return Engine(self.network, self.tokenizer, slots, queue)
-
-    def _generate_many(
-        self,
-        prompts: Sequence[Any],
-        tokens: int,
-        samples: int | None,
-        *,
-        edit: object = None,
-        shift: bool = False,
-        **settings: Any,
-    ) -> list[Any]:
-        for name, value in (("edit", edit), ("shift", shift)):
-            if value:
-                raise UserError(f"`{name}` applies to a single prompt: pass prompts one at a time")
-        count = 1 if samples is None else samples
-        requests = [self.request(each, tokens, samples=count, **settings) for each in prompts]
-        texts = run_batch(self.network, self.tokenizer, requests)
-        return texts if samples is not None else [text for (text,) in texts]
-
-    def _search(
-        self, prompt: str | Sequence[int] | None, tokens: int, search: BeamSearch, settings: dict[str, Any]
-    ) -> Generated:
-        seconds = settings.pop("seconds", None)
-        if others := [name for name, value in settings.items() if value is not None]:
-            listed = " or ".join(f"`{name}`" for name in others)
-            raise UserError(f"beam search cannot be combined with {listed}")
-        request = self.request(prompt, tokens, seconds=seconds)
-        return run_beam_search(self.network, self.tokenizer, request, search)
-
-    def _generate_traced(
-        self,
-        prompt: str | Sequence[int] | None,
-        tokens: int,
-        edit: Mapping[str, EditValue | Edit] | None = None,
-        **settings: Any,
-    ) -> tuple[Generated, AnyTrace]:
-        ids = self._read_prompt(prompt)
-        if isinstance(self.network, Recurrent):
-            [text] = self._generate_joined(prompt, tokens, edit=edit, **settings)
-            generated = [i for i in text.ids if i not in self.tokenizer.end_ids]
-            generated = generated if self._is_uncut(text, ids) else self.tokenizer.encode(text)
-            return text, self.inspect(ids + generated)
-        network = self.transformer()
-        edits = Edits.parse(edit or {}, network.config, grows=True)
-        decoder = EditedDecoder(network, edits) if edit else TracingDecoder(network)
-        [text] = self._generate_joined(prompt, tokens, decoder=decoder, **settings)
-        if text.ids[-1] not in self.tokenizer.end_ids:
-            decoder.decode_one(torch.tensor([text.ids[-1:]]))  # the last token has not been processed yet
-        if self._is_uncut(text, ids):
-            return text, decoder.trace(self.tokenizer, self.name)
-        whole = torch.tensor([ids + self.tokenizer.encode(text)], device=self.device)
-        return text, trace_window(network, whole, self.tokenizer, self.name, edits)
-
-    def _is_uncut(self, text: Generated, ids: list[int]) -> bool:
-        """Whether the text contains all its tokens: no stop string has cut it."""
-        return Detokenizer(self.tokenizer, prompt=ids).push_all(text.sampled, "length") == text
 
     def stream(
         self,
@@ -279,6 +250,7 @@ class LanguageModel:
         stop: str | Sequence[str] | None = None,
         seconds: float | None = None,
         shift: bool = False,
+        draft: str | Path | LanguageModel | None = None,
         edit: Mapping[str, EditValue | Edit] | None = None,
     ) -> Iterator[Generated]:
         """Like `generate`, but yields the text in pieces; the last piece has the finish reason.
@@ -289,39 +261,15 @@ class LanguageModel:
         `json_schema` constrains the text, which matches unless tokens or time run out. `log_probabilities` returns
         that many alternatives for each sampled token, with log-probabilities before any rule. `seconds`
         limits the time. With `shift`, a full context drops its older half instead of being recomputed for
-        each token: faster, but an approximation. `edit` applies at every token.
+        each token: faster, but an approximation. `draft` proposes tokens that the model then checks several at a
+        time, which gives the same text, often faster: "repeats" proposes what followed the same tokens earlier; a
+        text file or an n-gram model with the same tokenizer, what its n-grams predict. `edit` applies at every token.
         """
         settings = {
             name: value for name, value in locals().items() if name not in ("self", "prompt", "tokens")
         }
-        return merge_empty(piece for (piece,) in self._stream(prompt, tokens, **settings))
-
-    def _stream(
-        self,
-        prompt: str | Sequence[int] | None,
-        tokens: int,
-        samples: int = 1,
-        decoder: Decoder | None = None,
-        *,
-        shift: bool = False,
-        edit: Mapping[str, EditValue | Edit] | None = None,
-        **settings: Any,
-    ) -> Iterator[list[Generated]]:
-        if not isinstance(shift, bool):
-            raise UserError(f"shift = {shift!r}: expected True or False")
-        if shift and (decoder is not None or edit):
-            raise UserError("inspect and edit recompute the whole window for each token: omit shift")
-        request = self.request(prompt, tokens, samples=samples, **settings)
-        if decoder is None and edit:
-            network = self.transformer("an edit")
-            decoder = EditedDecoder(network, Edits.parse(edit, network.config, grows=True), samples)
-        return run_request(self.network, self.tokenizer, request, decoder, shift)
-
-    def _generate_joined(self, *given: Any, **settings: Any) -> list[Generated]:
-        """The output of `_stream` as one text per sample."""
-        return [
-            Generated.concatenate(pieces) for pieces in zip(*self._stream(*given, **settings), strict=True)
-        ]
+        settings["draft"] = draft._generation if isinstance(draft, LanguageModel) else draft
+        return merge_empty(piece for (piece,) in self._generation.stream(prompt, tokens, **settings))
 
     def fill(self, text: str, count: int = 5) -> list[list[tuple[str, float]]]:
         """The most likely tokens for each ___ (or <|mask|>) in a text, with their probabilities.
@@ -335,16 +283,24 @@ class LanguageModel:
         text: str | Path | Sequence[Document],
         batch_size: int = 32,
         report: Callable[[int, int], object] = lambda *_: None,
+        *,
+        context: int | None = None,
+        stride: int | None = None,
     ) -> Evaluation:
-        """The loss over the whole text in disjoint windows of the model's context length, including the ends of
-        documents.
+        """The loss over the whole text in windows of `context` tokens (default: the model's context), including the
+        ends of documents.
+
+        By default, windows are disjoint. With a smaller `stride`, each starts that many tokens after the last:
+        every token still counts once, after at least `context` minus `stride` tokens of its document, if there are
+        that many. If the model expects a start token, every window begins with it.
 
         A path, or the name of an existing file, is read. Documents do not see each other: each has the loss that
         it has on its own. For a model with a chat template, .jsonl files are conversations, rendered with it, and
         the loss is that of the assistant's replies. For a bidirectional model, it is the loss on masked tokens,
         whose choice depends only on the window's tokens. `report(done, total)` receives token counts.
         """
-        return evaluate_texts(self.network, self.tokenizer, read_documents(text), batch_size, report)
+        texts = read_documents(text)
+        return evaluate_texts(self.network, self.tokenizer, texts, batch_size, report, context, stride)
 
     def inspect(
         self,
@@ -356,7 +312,8 @@ class LanguageModel:
     ) -> AnyTrace:
         """Trace every step of what the model computes for a text, or for several as one padded batch.
 
-        A recurrent network's trace holds its states. A text may also be given as ids. `edit` sets values at sites;
+        A recurrent network's trace holds its states. A text may also be given as ids, which are taken as they are;
+        a str begins with the model's start token, if it expects one. `edit` sets values at sites;
         with `grad`, gradients flow through the trace. `watch` is called before each block, and may raise an
         exception to stop.
         """
@@ -367,13 +324,6 @@ class LanguageModel:
         need_exact(self.network, "a weight by name")
         return weight(self.transformer("a weight by that name"), name)
 
-    def _read_prompt(self, prompt: str | Sequence[int] | None) -> list[int]:
-        opening = (self.training or {}).get("opening_ids")
-        known = isinstance(opening, list) and all(type(i) is int for i in opening)
-        if prompt is None and opening and known and 0 <= min(opening) <= max(opening) < self.config.n_vocab:
-            return list(opening)
-        return encode_prompt(prompt, self.tokenizer, self.config.n_vocab)
-
 
 def load(
     name: str | Path,
@@ -381,12 +331,14 @@ def load(
     dtype: str | torch.dtype = "float32",
     step: int | None = None,
     quantize: str | None = None,
+    base: str | Path | None = None,
 ) -> LanguageModel:
-    """Load a model from its folder or GGUF file, or by its name (built in, pulled, or on the Hugging Face Hub).
+    """Load a model from its folder or file, or by its name (built in, pulled, or on the Hugging Face Hub).
 
     The default device is the best available, or the CPU if the model is quantized; `dtype` is the data type of the
     weights. For a run with snapshots, `step` selects one. `quantize="int8"` quantizes the matrices: on a CPU,
-    generation is several times faster and slightly less accurate, and the model cannot be inspected.
+    generation is several times faster and slightly less accurate, and the model cannot be inspected. A LoRA adapter is
+    merged into `base`, or into the model that it names.
     """
     if quantize not in (None, "none", "int8"):
         raise UserError(f"quantize = {quantize!r}: expected int8, or none")
@@ -394,7 +346,8 @@ def load(
     dtype = str(dtype).removeprefix("torch.")
     if dtype not in DTYPES:
         raise UserError(f"dtype = {dtype!r}: expected one of {', '.join(DTYPES)}")
-    saved = open_model(name if step is None else find_snapshot(find_run(name), step), DTYPES[dtype])
+    source = name if step is None else find_snapshot(find_run(name), step)
+    saved = open_model(source, DTYPES[dtype], base)
     called = name_of(name, step)
     if rounded:
         need_transformer(saved.network.config, "quantize")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from math import log
@@ -18,10 +18,14 @@ from clearhead.classics.recurrent_cell import CellKind
 from clearhead.classics.recurrent_config import RecurrentConfig
 from clearhead.errors import UserError
 from clearhead.model.config import Config, check_kind
+from clearhead.model.mask import LONG
 from clearhead.model.transformer import Transformer
+from clearhead.runtime.long_sequences import is_long, run_in_parts
+from clearhead.runtime.process_group import is_sharded
 from clearhead.summary_table import plural
 
 KINDS = ("transformer", *get_args(CellKind), "ngram")
+LOGITS_AT_ONCE = 2**24  # 64 MB in float32
 
 # Networks trained by gradient descent; all networks that can be stored, including the n-gram model, which counts
 # instead; and ensembles of these.
@@ -86,6 +90,41 @@ def log_mean(logits: Sequence[Tensor]) -> Tensor:
 
 AnyConfig = SingleConfig | EnsembleConfig
 Network = SingleNetwork | Ensemble
+
+
+def logits_in_parts(
+    network: Network, ids: Tensor, documents: Tensor | None = None, at_once: int = LOGITS_AT_ONCE
+) -> Iterator[tuple[int, Tensor]]:
+    """The logits of the whole sequence, `network(ids)`, as pairs of a first position and the logits from there, B t V.
+
+    About `at_once` logits are in memory at a time, but at least one position of every row, and long sequences run
+    through a transformer in parts. A network sharded among processes is the exception: its weights are only complete
+    while all of it runs.
+    """
+    B, T = ids.shape
+    if isinstance(network, Ensemble):
+        share = at_once // len(network.members)
+        members = (logits_in_parts(each, ids, documents, share) for each in network.members)
+        for parts in zip(*members, strict=True):
+            yield parts[0][0], log_mean([part for _, part in parts])
+        return
+    width = max(1, at_once // max(1, B * network.config.n_vocab))
+    starts = range(0, T, width)
+    if isinstance(network, NGram):
+        contexts = network.contexts(ids, documents)
+        for start in starts:
+            yield start, network.predict([each[:, start : start + width] for each in contexts])
+    elif is_sharded(network) or (width >= T and T <= LONG):
+        logits = network(ids, documents=documents)
+        for start in starts:
+            yield start, logits[:, start : start + width]
+    else:
+        if isinstance(network, Transformer) and is_long(network, ids):
+            final = network.hidden_states(ids, documents=documents, run_block=run_in_parts)
+        else:
+            final = network.hidden_states(ids, documents=documents)
+        for start in starts:
+            yield start, network.unembed(final[:, start : start + width])
 
 
 def make_network(config: LearnerConfig) -> Learner:

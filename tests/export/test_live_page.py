@@ -159,7 +159,7 @@ def test_typed_texts_run_in_the_browser(come, named):
 
 def test_a_link_with_an_unknown_character_opens_another_text(come):
     guest = come("?model=shared&text=%CE%A9")
-    guest.page.get_by_text("Showing another text than the one in this address").wait_for()
+    guest.page.get_by_text("Showing a different text from the one in this address").wait_for()
     guest.expect(lambda: guest.page.locator(".next .share").count() > 0, True)
 
 
@@ -172,7 +172,7 @@ def test_the_senses_of_a_word_are_compared_in_the_browser(come):
     guest.page.get_by_text("Nearest neighbors of the selected token").wait_for()
 
 
-@pytest.mark.parametrize("view", ["learning", "labs", "training"])
+@pytest.mark.parametrize("view", ["learning", "labs", "training", "report"])
 def test_a_view_that_was_not_published_is_said_to_be_missing(come, view):
     guest = come(f"?view={view}")
     guest.page.get_by_text("Part of this address is invalid").wait_for()

@@ -11,6 +11,7 @@ from clearhead.page.assets import has_bundles
 from clearhead.text.tokenizer import Tokenizer
 from tests.export.static_host import PATH, serving
 from tests.export.test_live_page import LiveGuest, close
+from tests.shapes import GEMMA2, OLMO2_WITH_YARN
 from tools.live_page import ASK
 
 # Sizes that are not multiples of the shaders' tiles, and a context of more than two of them.
@@ -56,6 +57,9 @@ KINDS = {
         "position": "rotary",
         "rotary_dim": 8,
     },
+    "olmo 2": {**OLMO2_WITH_YARN, "n_kv_head": 2},
+    "gemma 2": {**GEMMA2, "n_kv_head": 2, "window": 20},
+    "smollm3": {**PRESETS["modern"], "unrotated_blocks": [1]},
     "bidirectional": {**PRESETS["gpt2"], "causal": False, "feedforward": "gelu", "qk_norm": True},
 }
 TEXT = "The duck was too tired to swim, and it slept by the road. "
@@ -102,7 +106,13 @@ class GpuGuest(LiveGuest):
         return count * model.config.d_model in self.page.workers[0].evaluate("self.copied")
 
     def lose_devices(self):
-        self.page.workers[0].evaluate("() => { for (const device of self.devices) device.destroy(); }")
+        """Lose them, and wait until the page has been told."""
+        self.page.workers[0].evaluate(
+            """async () => {
+              for (const device of self.devices) device.destroy();
+              await Promise.all([...self.devices].map((device) => device.lost));
+            }"""
+        )
 
     def streams(self, model, ids):
         """The residual stream, wherever it can be read."""

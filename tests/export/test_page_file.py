@@ -45,6 +45,16 @@ def test_small_models_are_in_the_file(server):
     assert [model["details"]["name"] for model in models] == ["small", "other"]
 
 
+def test_file_opens_in_the_language_of_its_author(server):
+    with server.client() as client:
+        pages = [
+            client.post("/api/page_file", json={**BODY, **PLACE, "language": language})
+            for language in (None, "de", '"><b>')
+        ]
+    assert [page.status_code for page in pages] == [200, 200, 400]
+    assert ['data-language="de"' in page.text for page in pages] == [False, True, False]
+
+
 def test_numbers_of_a_large_model_are_in_the_file(server, monkeypatch):
     monkeypatch.setattr(page_file, "MAX_ONE_FILE", 0)
     for view, tabs in (("lens", ["steps", "lens"]), ("change", ["steps"])):

@@ -1,6 +1,7 @@
 """Published folders, served by a static web host under a subpath, without network access."""
 
 import json
+import os
 import sys
 from urllib.parse import parse_qs, urlsplit
 
@@ -11,7 +12,7 @@ from clearhead.errors import UserError
 from clearhead.export import published_folder, site_labs
 from clearhead.export.published_folder import publish
 from clearhead.export.saved_page import pack
-from clearhead.export.site import INDEX_FILE
+from clearhead.export.site import INDEX_FILE, check_folder
 from clearhead.labs.catalog import LABS
 from clearhead.labs.catalog import lab as run_lab
 from clearhead.labs.opening import find_head
@@ -348,6 +349,14 @@ def test_labs_that_need_a_missing_package_are_skipped(model, tmp_path, monkeypat
     assert [each["name"] for each in json.loads((tmp_path / "x" / "labs.json").read_text())["labs"]] == [
         "attention"
     ]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no named pipes in its file system")
+@pytest.mark.parametrize("index", ["publication.json", "live.json"])
+def test_pipe_named_like_an_index_is_not_read(index, tmp_path):
+    os.mkfifo(tmp_path / index)
+    with pytest.raises(UserError, match=f"contains other files .{index}"):
+        check_folder(tmp_path)
 
 
 def test_folders_with_other_files_are_not_overwritten(model, tmp_path):

@@ -123,11 +123,11 @@ def test_score_contributions_match_python(read, model, tmp_path):
         scores = trace["block.1.head.1.scores"][row]
         difference = (scores[looked_at] - scores[second]).item()
         reader.page.locator(".katex-html", has_text=f"={fixed(difference, 2)}").wait_for()
-        pairs = trace.block[1].head[1].why(row, looked_at, against=second).top(8)
-        shown = reader.page.locator(".pairs li .number")
+        parts = trace.block[1].head[1].why(row, looked_at, against=second).by_key.top(8)
+        shown = reader.page.locator(".score li .number[data-part]")
         reader.expect(
-            lambda shown=shown: [number(text) for text in shown.all_inner_texts()[:-1]],
-            pytest.approx([value for _, _, value in pairs], abs=0.002),
+            lambda shown=shown: [number(text) for text in shown.all_inner_texts()[:8]],
+            pytest.approx([value for _, value in parts], abs=0.002),
         )
         reader.page.keyboard.press("ArrowUp")
     reader.page.locator(".name button:enabled").first.click()
@@ -138,11 +138,11 @@ def test_missing_scores_show_a_message(read, models, tmp_path):
     trace = models["long"].inspect(" ".join([TEXT] * 8))
     save_html(trace, tmp_path / "x.html", ["why", "block.0.head.0"])
     reader = read(tmp_path / "x.html")
-    reader.page.locator(".pairs").wait_for()
+    reader.page.locator(".score").wait_for()
     for _ in range(MAX_QUERIES):
         reader.page.keyboard.press("ArrowUp")
     reader.page.get_by_text("This is not included in this file.").wait_for()
-    assert reader.page.locator(".pairs").count() == 0
+    assert reader.page.locator(".score").count() == 0
     assert reader.page.locator(".error").count() == 0
 
 

@@ -10,19 +10,20 @@ import re
 from clearhead.page.assets import read_bundle
 
 
-def fill_page(title: str, data: dict[str, bytes], live: bool = False) -> str:
+def fill_page(title: str, data: dict[str, bytes], live: bool = False, language: str | None = None) -> str:
     """Return the HTML. The data is base64, so no part of it can be read as markup.
 
-    On a live page, the engine is WebAssembly in a worker.
+    On a live page, the engine is WebAssembly in a worker. The page opens in `language`, or else in the reader's;
+    its colors follow the reader's system.
     """
     script, style = _inline_script(read_bundle("saved.js")), read_bundle("saved.css").strip()
     engine = " 'wasm-unsafe-eval'; worker-src blob:" if live else ""
     return PAGE.format(
-        policy=f"default-src 'none'; script-src '{_hash(script)}'{engine}; style-src '{_hash(style)}'; "
+        policy=f"default-src 'none'; script-src '{hash_source(script)}'{engine}; style-src '{hash_source(style)}'; "
         "img-src data: blob:; base-uri 'none'; form-action 'none'",
         title=f"{html.escape(title)} · clearhead",
         style=style,
-        live=" data-live" if live else "",
+        place=(" data-live" if live else "") + (f' data-language="{language}"' if language else ""),
         data="\n".join(
             f'<script type="text/plain" data-file="{name}">{base64.b64encode(content).decode()}</script>'
             for name, content in data.items()
@@ -38,7 +39,7 @@ def _inline_script(script: str) -> str:
     return re.sub(r"<(?=!--|/script)", r"<\\", script.strip())
 
 
-def _hash(inline: str) -> str:
+def hash_source(inline: str) -> str:
     """Return the source by which a content security policy allows an inline script or style."""
     return f"sha256-{base64.b64encode(hashlib.sha256(inline.encode()).digest()).decode()}"
 
@@ -58,7 +59,7 @@ PAGE = (
     + """<style>{style}</style>
 </head>
 <body>
-<div id="page"{live}></div>
+<div id="page"{place}></div>
 {data}
 <script type="module">{script}</script>
 <script type="text/plain" id="licenses">{licenses}</script>

@@ -1,6 +1,6 @@
 """A live page: the models themselves, which the visitor's browser runs on any text.
 
-`live.json` lists the models. Each has a folder of its own with its config, tokenizer and weights, and the
+`live.json` lists the models. Each has its own folder with its config, tokenizer and weights, and the
 answers that were computed beforehand: what the page opens with, texts to try, and the scores of all heads.
 """
 
@@ -87,8 +87,11 @@ def live_html(
     numbers: NumberType = "float32",
     texts: Sequence[str] | None = None,
     query: str = "",
+    language: str | None = None,
 ) -> str:
-    """Return the HTML of a page in which the models run. It opens at the place in the query, if there is one."""
+    """Return the HTML of a page in which the models run. It opens at the place in the query, if there is one, and
+    in this language, or else in the reader's.
+    """
     index: dict[str, Any] = {"live": True, "models": _describe(models, texts), "labs": False, "query": query}
     files = {
         f"{_model_folder(number)}/{name}": content
@@ -96,11 +99,11 @@ def live_html(
         for name, content in _hashed(live_files(model, numbers), index["models"][number])
     }
     files[LIVE_INDEX] = json.dumps(index, ensure_ascii=False, allow_nan=False).encode()
-    return fill_page(models[0].name, files, live=True)
+    return fill_page(models[0].name, files, live=True, language=language)
 
 
 def _hashed(files: Iterator[tuple[str, bytes]], entry: dict[str, Any]) -> Iterator[tuple[str, bytes]]:
-    """Yield the same files, and add their hashes to a model's entry in the index; that of the weights lists its own."""
+    """Yield the same files, and add the hashes of the JSON files to `entry`; one of them lists those of the weights."""
     for name, content in files:
         if name.endswith(".json"):
             entry["sha256"][name] = hashlib.sha256(content).hexdigest()

@@ -1,7 +1,7 @@
 """A model's weights as files that the page can load: one stream of bytes, cut into pieces, and an index.
 
 The index lists each tensor's name in the network, shape, number type and first byte in the stream, and each
-piece's file, length and SHA-256. NumberType are little-endian, row by row. A piece's file is named by its hash,
+piece's file, length and SHA-256. Numbers are little-endian, row by row. A piece's file is named by its hash,
 so that a browser's cache never mixes two publications.
 """
 

@@ -21,7 +21,9 @@ def write_page(body: PageFileRequest, query: Query) -> str:
     names = dict.fromkeys([body.model, *([body.other.model] if body.other else [])])
     models = [_named(query.model(name), name) for name in names]
     size = sum(model.transformer("the page").config.n_parameter for model in models) * BYTES["float32"]
-    return live_html(models, query=body.query) if size <= MAX_ONE_FILE else _write_numbers(body, query)
+    if size > MAX_ONE_FILE:
+        return _write_numbers(body, query)
+    return live_html(models, query=body.query, language=body.language)
 
 
 def _named(model: LanguageModel, name: str) -> LanguageModel:
@@ -44,4 +46,5 @@ def _write_numbers(body: PageFileRequest, query: Query) -> str:
     if body.view not in (*views.tabs, "heads"):
         place.pop("view", None)
     header["query"] = f"?{urlencode({**dict(parse_qsl(header['query'][1:])), **place})}"
-    return fill_page("".join(trace.tokens)[:60].strip(), {RECORDING: pack(header, arrays)})
+    title = "".join(trace.tokens)[:60].strip()
+    return fill_page(title, {RECORDING: pack(header, arrays)}, language=body.language)

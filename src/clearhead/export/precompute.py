@@ -19,7 +19,7 @@ from clearhead.server.in_process import InProcessClient, InProcessResponse
 # As in the page's own requests.
 BLOCKS_PER_COMPARE = 5
 MAX_SOURCES = 24  # heads whose tokens are returned, and tokens drawn per head
-MAX_PAIRS = 8  # of components that contribute to an attention score
+MAX_PAIRS = 3  # of components that contribute to an attention score
 MAX_NEIGHBORS = 10
 
 MAX_PATHS = 12  # followed back from the most likely token, strongest first

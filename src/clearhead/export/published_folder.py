@@ -1,6 +1,6 @@
 """A folder that any web host can serve: the page, a model's weights, and precomputed traces of some texts.
 
-`model.bin` holds the weights once. Each text has a file of its own, which the page fetches when the text is
+`model.bin` holds the weights once. Each text has its own file, which the page fetches when the text is
 selected. `publication.json` is written last and marks the folder as a published one.
 """
 

@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 
 from clearhead.errors import UserError
+from clearhead.evaluation.model_report import ModelReport
 from clearhead.export.inline import fill_page
 from clearhead.export.live_page import save_live_html
+from clearhead.export.report_page import save_report
 from clearhead.export.saved_trace import Float32Array, save_trace
 from clearhead.export.saved_views import choose_views
 from clearhead.export.site import check_file
@@ -26,13 +28,15 @@ RECORDING = "recording"  # the file inside the page
 
 
 def save_html(
-    what: LanguageModel | AnyTrace | Comparison[Trace],
+    what: LanguageModel | AnyTrace | Comparison[Trace] | ModelReport | Sequence[ModelReport],
     path: str | Path,
     views: Sequence[str] | None = None,
 ) -> None:
-    """Save a model, a trace or a comparison as one HTML file that opens in any browser, without network access.
+    """Save a model, a trace, a comparison or a report as one HTML file that opens in any browser, without network
+    access.
 
-    A model runs in the browser, on any text. Otherwise, the file contains numbers computed now.
+    A model runs in the browser, on any text. Otherwise, the file contains numbers computed when it is saved. Reports
+    on several models, in a list, are shown side by side.
 
     `views` selects what the file contains: "flow" (the whole model, with a thumbnail of every head and the
     next token), a head such as "block.3.head.5", a block such as "block.3" with all its heads, "ends" (the
@@ -47,12 +51,17 @@ def save_html(
             raise UserError("a saved model has all views: leave out views=…")
         save_live_html(what, Path(path))
         return
+    if isinstance(what, ModelReport | list | tuple):
+        if views is not None:
+            raise UserError("a saved report has no views: leave out views=…")
+        save_report(what, Path(path))
+        return
     if isinstance(what, StateTrace):
         what = need_heads(what, "save_html")
     if not isinstance(what, Trace | Comparison):
         raise UserError(
             f"save_html of a {type(what).__name__}: expected a model, a trace from model.inspect(…), "
-            "or a comparison from trace.compare(…)"
+            "a comparison from trace.compare(…), or a report from report(…)"
         )
     trace = what.one if isinstance(what, Comparison) else what
     trace.check_single()

@@ -146,6 +146,8 @@ def _store_steps(saved: SavedTrace, views: SavedViews) -> None:
     if views.flow or views.ends:
         saved.store("logits", trace.read("logits", rows=-1), len(trace) - 1)
     if views.ends:
+        if "logits_raw" in trace:
+            saved.store("logits_raw", trace.read("logits_raw", rows=-1), len(trace) - 1)
         saved.store("probabilities", trace.read("probabilities", rows=-1), len(trace) - 1)
 
 
@@ -247,7 +249,12 @@ def stored_weights(trace: Trace, views: SavedViews) -> list[str]:
     owners |= {f"block.{i}.{norm}" for i, _ in views.heads for norm in ("normed", "query_norm", "key_norm")}
     owners |= {"final"} if views.ends else set()
     trained = [name for name in weight_names(trace.config) if not name.endswith((".QK", ".OV"))]
-    return [name for name in trained if name.rpartition(".")[0] in owners or _is_of_block(name, views)]
+    kept = [name for name in trained if name.rpartition(".")[0] in owners or _is_of_block(name, views)]
+    if trace.config.qk_norm_joint:  # the queries and keys of all heads are normalized together
+        parts = ("W_Q", "W_K", "b_Q", "b_K")
+        of_heads = tuple(f"block.{i}.head." for i, _ in views.heads)
+        kept += [name for name in trained if name.startswith(of_heads) and name.endswith(parts)]
+    return list(dict.fromkeys(kept))
 
 
 def _is_of_block(name: str, views: SavedViews) -> bool:

@@ -16,10 +16,11 @@ from typing import Any
 
 from clearhead.errors import UserError
 from clearhead.export.inline import PAGE_HEAD
-from clearhead.files import disk_errors, write_text, write_whole
+from clearhead.files import disk_errors, read_text, write_text, write_whole
 from clearhead.page.assets import SITE, read_bundle
 
 INDEX_FILE, LIVE_INDEX = "publication.json", "live.json"  # of recorded texts, and of models
+LARGEST_INDEX = 2**26  # bytes; it has the results of labs
 DOMAIN_FILE = "CNAME"  # of a page on GitHub Pages
 GENERATED = re.compile(
     r"(text-\d+|model)\.bin|(publication|live|labs)\.json|serviceWorker\.js"
@@ -39,7 +40,7 @@ def page_files(live: bool = False) -> dict[str, bytes]:
 
 
 def check_folder(folder: Path) -> None:
-    """Raise UserError if the folder cannot be written, or holds other files than a published page.
+    """Raise UserError if the folder cannot be written, or contains files other than those of a published page.
 
     Hidden files, such as .git, and the domain name of GitHub Pages do not count.
     """
@@ -80,8 +81,8 @@ def check_texts(texts: Sequence[str]) -> None:
 def _is_published(index: Path) -> bool:
     """Return whether the file is our index; another program's file may have the same name."""
     try:
-        content = json.loads(index.read_bytes())
-    except (OSError, ValueError, RecursionError):
+        content = json.loads(read_text(index, LARGEST_INDEX))
+    except (ValueError, RecursionError):
         return False
     recorded, live = {"details", "views", "texts", "heads"}, {"live", "models"}
     return isinstance(content, dict) and (recorded <= set(content) or live <= set(content))
