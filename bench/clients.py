@@ -69,6 +69,7 @@ class LoadCounts:
     rejected: int = 0  # with 429 and Retry-After
     disconnected: int = 0
     mismatches: int = 0
+    first_tokens: dict[int, list[float]] = field(default_factory=dict)  # seconds, by client, retries included
     errors: list[str] = field(default_factory=list)
 
 
@@ -97,18 +98,22 @@ class Clients:
         tally, until = LoadCounts(), time.monotonic() + seconds
         async with asyncio.TaskGroup() as group:
             for number in range(self.count):
-                group.create_task(self._run_client(random.Random(number), until, tally))
+                group.create_task(self._run_client(number, until, tally))
         return tally
 
-    async def _run_client(self, rng: random.Random, until: float, tally: LoadCounts) -> None:
+    async def _run_client(self, number: int, until: float, tally: LoadCounts) -> None:
+        rng = random.Random(number)
         while time.monotonic() < until:
             query, streaming = rng.choice(self.queries), rng.random() >= NON_STREAMING
             try:
                 if rng.random() < DISCONNECTING:
                     await self._disconnect(query.endless(), streaming, rng.randint(1, 30), tally)
                 else:
-                    send = self._request_streaming if streaming else self._request
-                    choices = await send(query, tally)
+                    if streaming:
+                        first_tokens = tally.first_tokens.setdefault(number, [])
+                        choices = await self._request_streaming(query, tally, first_tokens)
+                    else:
+                        choices = await self._request(query, tally)
                     tally.completed += 1
                     tally.mismatches += choices != self.expected[query.body["seed"]]
             except (httpx.HTTPError, ValueError, LookupError, AssertionError) as error:
@@ -138,14 +143,21 @@ class Clients:
             for choice in response.json()["choices"]
         ]
 
-    async def _request_streaming(self, query: LoadRequest, tally: LoadCounts) -> Choices:
+    async def _request_streaming(
+        self, query: LoadRequest, tally: LoadCounts, first_tokens: list[float]
+    ) -> Choices:
+        start, waiting = time.monotonic(), True
         texts = [""] * query.body.get("n", 1)
         ends = [""] * len(texts)
         async with self.stream(query, tally) as pieces:
             async for choice in pieces:
                 number = choice["index"]
                 assert not ends[number], f"received data after the end: {choice}"
-                texts[number] += choice["text"] if "text" in choice else choice["delta"].get("content") or ""
+                text = choice["text"] if "text" in choice else choice["delta"].get("content") or ""
+                if text and waiting:
+                    waiting = False
+                    first_tokens.append(time.monotonic() - start)
+                texts[number] += text
                 ends[number] = choice["finish_reason"] or ""
         return list(zip(texts, ends, strict=True))
 

@@ -1,14 +1,20 @@
 """Load test of `clearhead serve` with many concurrent clients on this machine. Linux only.
 
-Usage: python -m bench.load_test [--clients 200] [--seconds 60] [--short]. The server is a separate process
-with a small random model. Clients use both routes, streaming and not, with many seeds and settings; a tenth
-of the requests are abandoned midway. After a 429, a client retries after the time given in Retry-After.
-Each response is compared with that of the same query sent alone.
+Usage: python -m bench.load_test [--clients 200] [--bad-clients 50] [--seconds 600] [--short]. The server is a
+separate process with a small random model. Clients use both routes, streaming and not, with many seeds and
+settings; a tenth of the requests are abandoned midway. After a 429, a client retries after the time given in
+Retry-After. Each response is compared with that of the same query sent alone. Meanwhile, bad clients stall,
+disconnect and send garbage (`bench.bad_clients`).
 
-Prints one JSON line. The targets are no `mismatches`; no `errors`; peak memory in the last quarter of the
-load (`end_mb`) no higher than during warmup (`warm_mb`); and slots freed within a second, in the slowest
-round: `next_seconds` from when all active clients disconnect until a waiting one receives its first token,
-and `freed_seconds` from when all clients disconnect until nothing runs or waits.
+Prints one JSON line. The targets are
+- no `mismatches`, and no `errors`: any status but 200 and 429 for a good client, or but 4xx for a bad one;
+- memory at rest after the load (`after_mb`) within 5% of that after the warmup (`before_mb`), and its peak in the
+  last quarter of the load (`end_mb`) no higher than during the warmup (`warm_mb`);
+- first tokens that come equally soon for all clients: `slowest_client` is the longest mean time to the first token
+  of a client, retries included, divided by the mean of all clients;
+- slots freed within a second, in the slowest round: `next_seconds` from when all active clients disconnect until a
+  waiting one receives its first token, and `freed_seconds` from when all clients disconnect until nothing runs or
+  waits.
 """
 
 from __future__ import annotations
@@ -25,14 +31,17 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import mean, quantiles
 from typing import Any
 
 import torch
 
+from bench.bad_clients import BadCounts, run_bad_clients
 from bench.clients import Clients, LoadCounts, LoadRequest, make_queries
 from clearhead.language_model import LanguageModel
 from clearhead.model.config import preset
 from clearhead.model.transformer import Transformer
+from clearhead.server.process import MEMORY_INTERVAL
 from clearhead.text.tokenizer import Tokenizer
 
 MODEL = "small"
@@ -40,8 +49,11 @@ SHAPE = {"n_context": 256, "n_block": 2, "n_head": 2, "d_model": 32}
 SLOTS, QUEUE = 16, 128  # fewer than the clients, so that some receive a 429
 TEMPLATE = "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}assistant:"
 QUERIES, ROUNDS = 64, 5
+REST = (
+    3 * MEMORY_INTERVAL
+)  # seconds, for the server to close connections that clients have dropped, and to return free memory
 TOKENS = 'clearhead_tokens_total{kind="completion"}'
-TIMEOUT = 60  # seconds
+TIMEOUT = 300  # seconds
 
 
 def save_model(folder: Path) -> None:
@@ -156,28 +168,43 @@ async def sample_memory(server: ServerProcess, samples: list[float]) -> None:
         await asyncio.sleep(0.1)
 
 
-async def measure(server: ServerProcess, count: int, seconds: float, rounds: int = ROUNDS) -> dict[str, Any]:
+async def measure(
+    server: ServerProcess, count: int, bad: int, seconds: float, rounds: int = ROUNDS
+) -> dict[str, Any]:
     """Run the load test and return its figures."""
     clients = Clients(server.url, server.token, count)
     queries = make_queries(MODEL, min(count, QUERIES))
     memory: list[float] = []
+
+    async def load(seconds: float) -> tuple[LoadCounts, BadCounts]:
+        misbehaving = run_bad_clients(server.url, server.token, MODEL, bad, seconds)
+        tally, answers = await asyncio.gather(clients.run(seconds), misbehaving)
+        return tally, answers
+
+    async def resting_mb() -> float:
+        await wait_until_idle(server, clients)
+        await asyncio.sleep(REST)
+        return server.resident_mb
+
     async with clients.http:
         await clients.record(queries)
         sampling = asyncio.create_task(sample_memory(server, memory))
-        warmup = await clients.run(seconds / 4)
+        warmup, warmup_bad = await load(seconds / 4)
         warm = max(memory)
+        before = await resting_mb()
         memory.clear()
         tokens, start = await server.metric(clients, TOKENS), time.monotonic()
-        tally = await clients.run(seconds)
+        tally, tally_bad = await load(seconds)
         elapsed = time.monotonic() - start
-        await wait_until_idle(server, clients)
-        tokens = await server.metric(clients, TOKENS) - tokens
         end = max(memory[-(len(memory) // 4) :])
+        after = await resting_mb()
+        tokens = await server.metric(clients, TOKENS) - tokens
         sampling.cancel()
         disconnections = [await disconnect(server, clients, queries) for _ in range(rounds)]
-    errors = warmup.errors + tally.errors
+    errors = warmup.errors + tally.errors + warmup_bad.errors + tally_bad.errors
     return {
         "clients": count,
+        "bad_clients": bad,
         "seconds": round(elapsed, 1),
         "completed": tally.completed,
         "rejected": tally.rejected,
@@ -185,27 +212,48 @@ async def measure(server: ServerProcess, count: int, seconds: float, rounds: int
         "mismatches": warmup.mismatches + tally.mismatches,
         "errors": len(errors),
         "first_errors": errors[:3],
+        "bad_answers": dict(sorted(tally_bad.answers.items())),
         "tokens_per_second": round(tokens / elapsed),
         "warm_mb": round(warm, 1),
         "end_mb": round(end, 1),
+        "before_mb": round(before, 1),
+        "after_mb": round(after, 1),
+        **describe_first_tokens(tally),
         "next_seconds": round(max(following for following, _ in disconnections), 3),
         "freed_seconds": round(max(freed for _, freed in disconnections), 3),
     }
 
 
-def main(count: int, seconds: float, short: bool) -> dict[str, Any]:
+def describe_first_tokens(tally: LoadCounts) -> dict[str, float]:
+    """Return how long clients waited for the first token of a stream, and how evenly."""
+    waits = sorted(wait for each in tally.first_tokens.values() for wait in each)
+    of_clients = [mean(each) for each in tally.first_tokens.values() if each]
+    if len(waits) < 2:
+        return {}
+    percentiles = quantiles(waits, n=100, method="inclusive")
+    return {
+        "first_token_p50": round(percentiles[49], 2),
+        "first_token_p99": round(percentiles[98], 2),
+        "first_token_max": round(waits[-1], 2),
+        "slowest_client": round(max(of_clients) / mean(of_clients), 2),
+    }
+
+
+def main(count: int, seconds: float, short: bool, bad: int = 0) -> dict[str, Any]:
     slots, queue, rounds = (4, 12, 2) if short else (SLOTS, QUEUE, ROUNDS)
     with tempfile.TemporaryDirectory() as folder:
         save_model(Path(folder) / MODEL)
         with serving(Path(folder) / MODEL, slots, queue) as server:
-            return {"bench": "load_test", **asyncio.run(measure(server, count, seconds, rounds))}
+            return {"bench": "load_test", **asyncio.run(measure(server, count, bad, seconds, rounds))}
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--clients", type=int)
+    parser.add_argument("--bad-clients", type=int)
     parser.add_argument("--seconds", type=float)
     parser.add_argument("--short", action="store_true")
     args = parser.parse_args()
-    count, seconds = (20, 3) if args.short else (200, 60)
-    print(json.dumps(main(args.clients or count, args.seconds or seconds, args.short)))
+    count, bad, seconds = (20, 7, 3) if args.short else (200, 50, 600)
+    bad = bad if args.bad_clients is None else args.bad_clients
+    print(json.dumps(main(args.clients or count, args.seconds or seconds, args.short, bad)))

@@ -1,6 +1,5 @@
 """A small chat model and a real server for it, used by the server and page tests."""
 
-import asyncio
 import dataclasses
 import hashlib
 import json
@@ -19,6 +18,7 @@ import httpx
 import torch
 
 from clearhead.export.page_file import write_page
+from clearhead.files import seal
 from clearhead.formats.pulled import CATALOG
 from clearhead.language_model import LanguageModel, load
 from clearhead.model.config import preset
@@ -27,6 +27,7 @@ from clearhead.server.authentication import Credentials
 from clearhead.server.model_registry import ModelRegistry, ServedModel
 from clearhead.server.process import make_credentials, make_server, open_socket
 from clearhead.text.tokenizer import Tokenizer
+from tests import event_loop
 
 TOKEN = "a-token-for-the-tests-0123456789"
 TEMPLATE = (
@@ -114,7 +115,7 @@ def running(registry, limits=None, token=TOKEN, port=0, library=None, grace=30.0
     made = Running(credentials, registry)
     server = make_server(registry, credentials, limits, made.log.append, library, grace, write_page)
     made.shut_down = partial(setattr, server, "should_exit", True)
-    thread = threading.Thread(target=lambda: asyncio.run(server.serve([opened])))
+    thread = threading.Thread(target=event_loop.run, args=[server.serve([opened])])
     thread.start()
     try:
         made.until(lambda: server.started or not thread.is_alive())
@@ -149,6 +150,7 @@ def make_pullable(folder, monkeypatch):
         package="tiny-model",
         version="1.0",
         package_size=made.stat().st_size,
+        package_sha256=hashlib.sha256(made.read_bytes()).hexdigest(),
         member="tiny_model/tiny.gguf",
         size=len(content),
         sha256=hashlib.sha256(content).hexdigest(),
@@ -170,7 +172,7 @@ def make_finished(folder, model_folder, steps=3, **more):
         "validation_tokens": 100,
         "command": ["clearhead", "train", "my.txt"],
     }
-    (folder / "run.json").write_text(json.dumps(settings))
+    (folder / "run.json").write_text(json.dumps(seal(settings)))
     lines = [
         {"step": i, "loss": 1 / i, "learning_rate": 1.0, "tokens": 10 * i, **more}
         for i in range(1, steps + 1)

@@ -1,5 +1,7 @@
 """Fixtures: a registry with a small chat model, and a real server on a free port."""
 
+import httpx
+import openai
 import pytest
 
 from tests.serving import TOKEN, make_model, make_registry, running
@@ -41,6 +43,30 @@ def registry_of():
 @pytest.fixture
 def client(server):
     with server.client() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def strict(server):
+    """OpenAI's client, which checks every response against its own types."""
+    with openai.OpenAI(
+        base_url=f"{server.url}/v1",
+        api_key=server.credentials.token,
+        max_retries=0,
+        http_client=httpx.Client(trust_env=False, timeout=60),
+        _strict_response_validation=True,
+    ) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def ai(server):
+    with openai.OpenAI(
+        base_url=f"{server.url}/v1",
+        api_key=server.credentials.token,
+        max_retries=0,
+        http_client=httpx.Client(trust_env=False, timeout=60),
+    ) as made:
         yield made
 
 

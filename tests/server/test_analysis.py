@@ -135,6 +135,8 @@ def test_score_contributions_sum_to_the_score(kind):
     assert found["score"] == pytest.approx(view.scores[-1, 2].item(), abs=1e-3)
     assert sum(each["value"] for each in found["query"]) == pytest.approx(found["score"], abs=1e-3)
     assert sum(each["value"] for each in found["key"]) == pytest.approx(found["score"], abs=1e-3)
+    largest = [(each["name"], each["value"]) for each in found["key"]]
+    assert largest == [(name, pytest.approx(value, abs=1e-4)) for name, value in expected.by_key.top(99)]
     assert [(each["query"], each["key"]) for each in found["pairs"]] == [pair[:2] for pair in expected.top(5)]
     apart = ask(kind, "why", block=1, head=0, query_position=-1, key_position=2, against_position=1)
     difference = (view.scores[-1, 2] - view.scores[-1, 1]).item()

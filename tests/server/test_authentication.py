@@ -61,51 +61,63 @@ def requests(server):
     return [(method, re.sub(r"\{.*?\}", "small", path)) for method, path in sorted(known)]
 
 
+def on_routes(values):
+    """Try the first value on every route, and the others on every seventh."""
+    return [(value, 7 if i else 1) for i, value in enumerate(values)]
+
+
 @pytest.mark.parametrize(
-    "host",
-    [
-        "evil.com",
-        "127.0.0.1.evil.com",
-        "localhost.evil.com:8000",
-        "evil.com:80@127.0.0.1",
-        "127.0.0.1:x",
-        "",
-        "[::1",
-        "127.0.0.1,evil.com",
-    ],
+    ("host", "step"),
+    on_routes(
+        [
+            "evil.com",
+            "127.0.0.1.evil.com",
+            "localhost.evil.com:8000",
+            "evil.com:80@127.0.0.1",
+            "127.0.0.1:x",
+            "",
+            "[::1",
+            "127.0.0.1,evil.com",
+        ]
+    ),
 )
-def test_every_route_rejects_unknown_hosts(server, client, requests, host):
-    for method, path in requests:
+def test_every_route_rejects_unknown_hosts(server, client, requests, host, step):
+    for method, path in requests[::step]:
         response = client.request(method, path, headers={"Host": host}, json={})
         assert response.status_code in (400, 403), (method, path)
         if response.status_code == 403:
             assert response.json()["error"]["code"] == "forbidden_host"
 
 
-@pytest.mark.parametrize("origin", ["https://evil.com", "null", "http://127.0.0.1", "http://localhost:1", ""])
-def test_every_route_rejects_other_origins(server, client, requests, origin):
-    for method, path in requests:
+@pytest.mark.parametrize(
+    ("origin", "step"),
+    on_routes(["https://evil.com", "null", "http://127.0.0.1", "http://localhost:1", ""]),
+)
+def test_every_route_rejects_other_origins(server, client, requests, origin, step):
+    for method, path in requests[::step]:
         response = client.request(method, path, headers={"Origin": origin}, json={})
         assert response.status_code == 403, (method, path)
         assert response.json()["error"]["code"] == "forbidden_origin"
 
 
 @pytest.mark.parametrize(
-    "headers",
-    [
-        {},
-        {"Authorization": "Bearer wrong"},
-        {"Authorization": "Bearer"},
-        {"Authorization": "Basic a-token-for-the-tests-0123456789"},
-        {"Authorization": b"Bearer \xff\xfe"},
-        {"Cookie": "clearhead-0=x; ="},
-        [("Authorization", f"Bearer {TOKEN}"), ("Authorization", "Bearer other")],
-        [("Authorization", "Bearer other"), ("Authorization", f"Bearer {TOKEN}")],
-    ],
+    ("headers", "step"),
+    on_routes(
+        [
+            {},
+            {"Authorization": "Bearer wrong"},
+            {"Authorization": "Bearer"},
+            {"Authorization": "Basic a-token-for-the-tests-0123456789"},
+            {"Authorization": b"Bearer \xff\xfe"},
+            {"Cookie": "clearhead-0=x; ="},
+            [("Authorization", f"Bearer {TOKEN}"), ("Authorization", "Bearer other")],
+            [("Authorization", "Bearer other"), ("Authorization", f"Bearer {TOKEN}")],
+        ]
+    ),
 )
-def test_every_route_requires_the_token(server, requests, headers):
+def test_every_route_requires_the_token(server, requests, headers, step):
     with httpx.Client(base_url=server.url, trust_env=False, timeout=60) as visitor:
-        for method, path in requests:
+        for method, path in requests[::step]:
             response = visitor.request(method, path, headers=headers, json={})
             assert response.status_code == 401, (method, path)
             assert response.json()["error"]["code"] == "invalid_token"
@@ -309,10 +321,11 @@ def test_credentials_include_allowed_hosts():
 
 
 @pytest.mark.parametrize(
-    "method", ["HEAD", "OPTIONS", "TRACE", "PUT", "DELETE", "PATCH", "PROPFIND", "QUERY"]
+    ("method", "step"),
+    on_routes(["PUT", "HEAD", "OPTIONS", "TRACE", "DELETE", "PATCH", "PROPFIND", "QUERY"]),
 )
-def test_other_methods_are_not_allowed(client, requests, method):
-    for known, path in requests:
+def test_other_methods_are_not_allowed(client, requests, method, step):
+    for known, path in requests[::step]:
         response = client.request(method, path, json={})
         assert response.status_code == 405, path
         assert response.headers["allow"] == known

@@ -55,6 +55,32 @@ def test_errors_have_a_code_and_values(client, route, body, code, values):
     assert (error["code"], error["values"]) == (code, values)
 
 
+IMAGE = {"type": "image_url", "image_url": {"url": "data:"}}
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({"stop": ""}, "stop: expected a non-empty string"),
+        ({"stop": ["a", ""]}, "stop.1: expected a non-empty string"),
+        ({"messages": []}, "messages: expected a non-empty list"),
+        (
+            {"messages": [{"role": "user", "content": [{"type": "text", "text": "What is this?"}, IMAGE]}]},
+            "messages.0.content.1.type: images are not supported: this server reads only text; send the message "
+            "without them",
+        ),
+        (
+            {"messages": [{"role": "user", "content": [{"type": "x"}]}]},
+            "messages.0.content.0.type: Input should be 'text'",
+        ),
+    ],
+)
+def test_errors_say_what_was_expected(client, body, message):
+    given = {"model": "small", "messages": [{"role": "user", "content": "a"}]}
+    response = client.post("/v1/chat/completions", json=given | body)
+    assert (response.status_code, response.json()["error"]["message"]) == (400, message)
+
+
 def test_error_for_text_longer_than_the_context(client, server):
     most = server.model.config.n_context
     error = client.post("/api/trace", json={"model": "small", "text": "a" * (most + 3)}).json()["error"]

@@ -119,8 +119,25 @@ def test_the_update_of_a_weight(kind, place):
     assert [term["name"] for term in got["terms"]] == list(numbers)
     change = sum(term["value"] for term in got["terms"])
     assert change == pytest.approx(got["after"] - got["before"], abs=1e-9)
-    for parts in (got["positions"], got["targets"]):
-        assert sum(part["value"] for part in parts) == pytest.approx(got["gradient"], rel=1e-3, abs=1e-7)
+    update = lesson.update(place["name"])
+    assert (got["cause"], got["epsilon"]) == (update.cause(*index), update.epsilon)
+    for asked in (20, 2):
+        got = ask("/update", **place, count=asked).json()
+        for tokens in (got["positions"], got["targets"]):
+            whole = sum(part["value"] for part in tokens["parts"]) + tokens["others"]
+            assert whole == pytest.approx(got["gradient"], rel=1e-3, abs=1e-7)
+            assert len(tokens["parts"]) + tokens["n_others"] == len(lesson.ids[0])
+
+
+def test_later_steps_are_explained_too(kind):
+    ask, lesson = kind
+    third = lesson.step(2)
+    assert ask("", number=3).json()["loss"] == pytest.approx(third.loss, rel=1e-2)
+    place = {"name": "block.1.W_1", "row": 3, "column": 2}
+    got = ask("/update", **place, number=3).json()
+    assert got["before"] == pytest.approx(third.update("block.1.W_1").before[3, 2].item(), abs=1e-4)
+    before = ask("/update", **place, number=2).json()
+    assert got["before"] == before["after"]
 
 
 def test_the_step(kind):
@@ -131,7 +148,9 @@ def test_the_step(kind):
     assert got["loss"]["after"] == pytest.approx(effect.loss.after, rel=1e-3)
     assert got["loss"]["after"] == pytest.approx(ch.learn(lesson.apply(), TEXT).loss, rel=1e-3)
     assert got["other"]["before"] == pytest.approx(ch.learn(lesson.model, OTHER).loss, rel=1e-4)
-    assert got["losses"][-1] is None
+    assert got["losses"][-1] == {"before": None, "after": None}
+    befores = [each["before"] for each in got["losses"][:-1]]
+    assert befores == pytest.approx(lesson.losses[:-1].tolist(), rel=1e-3, abs=1e-5)
     assert len(got["weights"]) == len(got["probabilities"]) == 4
     changes = [each["loss_change"] for each in got["weights"]]
     assert changes == sorted(changes)

@@ -6,7 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
+from bench.bad_clients import ATTEMPTS, run_bad_clients
 from bench.load_test import main
+from clearhead.server.limits import Limits
 from clearhead.text.tokenizer import Tokenizer
 from tests import event_loop
 
@@ -24,6 +26,19 @@ def test_many_concurrent_clients():
     assert figures["next_seconds"] < 5
     assert figures["freed_seconds"] < 5
     assert figures["end_mb"] - figures["warm_mb"] < 50
+
+
+def test_clients_that_stall_disconnect_or_send_garbage_are_refused(start):
+    body = {"model": "small", "prompt": "a", "max_tokens": 8, "seed": 1}
+    with start(Limits(body_timeout=0.5, header_timeout=0.5)) as server, server.client() as client:
+        alone = client.post("/v1/completions", json=body).json()["choices"]
+        bad = run_bad_clients(server.url, server.credentials.token, "small", len(ATTEMPTS), 300, most=2)
+        counts = event_loop.run(bad)
+        assert counts.errors == []
+        assert {answer.split()[0] for answer in counts.answers} == {each.__name__ for each in ATTEMPTS}
+        assert counts.answers["stall_in_body 408"] == 2
+        server.until(server.is_idle)
+        assert client.post("/v1/completions", json=body).json()["choices"] == alone
 
 
 @pytest.fixture

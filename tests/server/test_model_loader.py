@@ -158,16 +158,15 @@ def test_least_recently_used_model_is_unloaded(start_library, runs):
 def test_models_in_use_are_not_unloaded(start_library, runs):
     with start_library(memory=3 * size(runs)) as server, server.client() as client:
         states(client)
-        body = {"model": "first", "prompt": "a", "max_tokens": 4096, "stream": True, "seconds": 60}
-        bias = {str(i): -100 for i in server.registry.model("first").tokenizer.end_ids}
-        with client.stream("POST", "/v1/completions", json={**body, "logit_bias": bias}) as stream:
-            lines = stream.iter_lines()
-            assert "error" not in next(lines)
-            with server.client() as other:
-                rejected = open_model(other, "second")
-                assert rejected.status_code == 429
-                assert "all loaded models are in use" in rejected.json()["error"]["message"]
-                assert states(other) == {"first": "loaded", "second": "not loaded", "third": "not loaded"}
+        assert ask(client, "first").status_code == 200  # loads it
+        model = server.registry.model("first")
+        bias = dict.fromkeys(model.tokenizer.end_ids, -100)
+        handle = server.registry.engine("first").submit(model.request("a", 10**6, logit_bias=bias))
+        rejected = open_model(client, "second")
+        assert rejected.status_code == 429
+        assert "all loaded models are in use" in rejected.json()["error"]["message"]
+        assert states(client) == {"first": "loaded", "second": "not loaded", "third": "not loaded"}
+        handle.cancel()
         server.until(lambda: not server.registry.served["first"].generating)
         assert open_model(client, "second").status_code == 200
         assert states(client)["first"] == "not loaded"

@@ -17,6 +17,7 @@ import pytest
 from clearhead.errors import UserError
 from clearhead.language_model import load
 from clearhead.server.model_registry import LoadOptions, load_models
+from tests.serving import make_model
 
 LONG = {"max_tokens": 4096, "seed": 1, "stream": True}
 # Never finishes, and is stopped by the CPU time limit.
@@ -179,6 +180,7 @@ def test_start_serve_and_shut_down(model_folder, tmp_path):
 @pytest.mark.slow
 def test_kill_and_restart(copied_model, tmp_path):
     """SIGKILL during a stream and the rendering of a template; then a second server until SIGINT."""
+    (copied_model / "clearhead.json").unlink()  # it has a hash of the file changed here
     settings = copied_model / "tokenizer_config.json"
     settings.write_text(json.dumps({**json.loads(settings.read_text()), "chat_template": SLOW_TEMPLATE}))
     before = {path: path.read_bytes() for path in copied_model.rglob("*")}
@@ -232,7 +234,8 @@ def test_duplicate_model_names_get_a_suffix(model_folder):
 def test_generation_is_canceled_after_the_grace_period(registry_of, running_server, caplog):
     forever = {"model": "small", "prompt": "a", "max_tokens": 4096, "logit_bias": {"256": -100}, "seed": 1}
     plain = []
-    with running_server(registry_of(), grace=0.5) as server, server.client() as client:
+    registry = registry_of(small=make_model(n_context=4097))
+    with running_server(registry, grace=0.5) as server, server.client() as client:
         asking = threading.Thread(target=lambda: plain.append(client.post("/v1/completions", json=forever)))
         asking.start()
         with client.stream("POST", "/v1/completions", json={**forever, "stream": True}) as stream:
@@ -248,4 +251,53 @@ def test_generation_is_canceled_after_the_grace_period(registry_of, running_serv
     response = plain[0]
     assert response.status_code == 200
     assert 0 < response.json()["usage"]["completion_tokens"] < 4096
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
+LONG_TEXT = {"type": "object", "properties": {"a": {"type": "string", "minLength": 9000}}, "required": ["a"]}
+FORMAT = {"name": "a", "schema": LONG_TEXT}
+ENDLESS = {
+    "completions": {"prompt": "a", "max_tokens": 4096, "logit_bias": {"256": -100}},
+    "chat/completions": {
+        "messages": [{"role": "user", "content": "a"}],
+        "max_tokens": 4096,
+        "response_format": {"type": "json_schema", "json_schema": FORMAT},
+    },
+    "responses": {
+        "input": "a",
+        "max_output_tokens": 4096,
+        "text": {"format": {"type": "json_schema", **FORMAT}},
+    },
+}
+
+
+@pytest.mark.parametrize("route", ENDLESS)
+def test_every_stream_gets_its_last_event_when_the_server_stops(route, registry_of, running_server, caplog):
+    """One stream is generating, and the others wait for a slot."""
+    body = {"model": "small", "stream": True, "seed": 1, **ENDLESS[route]}
+    started, streams = [], []
+
+    def read():
+        with server.client() as client, client.stream("POST", f"/v1/{route}", json=body) as response:
+            started.append(response.status_code)
+            streams.append([line for line in response.iter_lines() if line])
+
+    with running_server(registry_of(slots=1, queue=4), grace=0.5) as server:
+        readers = [threading.Thread(target=read) for _ in range(3)]
+        for each in readers:
+            each.start()
+        server.until(lambda: len(started) == 3 and server.engine.running == 1)
+        server.shut_down()
+        for each in readers:
+            each.join(60)
+    assert started == [200] * 3
+    assert len(streams) == 3
+    for *_, event, last in streams:
+        if route == "responses":
+            assert event == "event: response.incomplete"
+            response = json.loads(last.removeprefix("data: "))["response"]
+            assert response["incomplete_details"] == {"reason": "max_output_tokens"}
+        else:
+            assert last == "data: [DONE]"
+            assert json.loads(event.removeprefix("data: "))["choices"][0]["finish_reason"] == "length"
     assert not [record for record in caplog.records if record.levelname == "ERROR"]

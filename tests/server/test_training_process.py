@@ -11,14 +11,17 @@ import numpy as np
 import pytest
 from filelock import FileLock
 
+from clearhead.errors import UserError
+from clearhead.files import seal
 from clearhead.language_model import load
-from clearhead.runs.run_folder import read_metrics
+from clearhead.runs.run_metrics import read_metrics
 from clearhead.server.app import make_api
 from clearhead.server.limits import Limits
 from clearhead.server.metrics import ServerMetrics
 from clearhead.server.model_loader import ModelLibrary
 from clearhead.server.model_registry import LoadOptions, ModelRegistry
-from clearhead.server.training_process import TrainingManager
+from clearhead.server.training_process import ERROR_FILE, LOG_FILE, TrainingManager, _read_error
+from tests import event_loop
 from tests.serving import make_finished
 
 SMALL = {"blocks": 1, "heads": 2, "width": 16, "context": 32}
@@ -251,6 +254,17 @@ def test_failed_start_reports_an_error_and_leaves_no_folder(client, server, plac
     assert not (place / "my").exists()  # so the name is available again
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no named pipes in its file system")
+def test_pipe_in_place_of_a_run_s_files_is_not_read(tmp_path):
+    for name in (LOG_FILE, ERROR_FILE):
+        os.mkfifo(tmp_path / name)
+    assert _read_error(tmp_path).message == "the process exited without output"
+    training = TrainingManager.__new__(TrainingManager)
+    training.errors, training.device = {}, None
+    with pytest.raises(UserError, match="is a pipe or device"):
+        event_loop.run(training._launch("my", tmp_path, ["train"]))
+
+
 WRONG_REQUESTS = [
     {"name": "../other"},
     {"name": "a/b"},
@@ -307,7 +321,7 @@ def make_teachers(folder, model_folder):
         make_finished(folder / "teachers" / number, model_folder)
     (folder / "teachers" / "plan.json").write_text('{"format": 1, "count": 2}')
     last = folder / "teachers" / "2" / "run.json"
-    last.write_text(json.dumps(json.loads(last.read_text()) | {"finished": False}))
+    last.write_text(json.dumps(seal(json.loads(last.read_text()) | {"finished": False})))
 
 
 def test_teachers_and_student_are_marked(client, server, place, model_folder):
@@ -316,8 +330,10 @@ def test_teachers_and_student_are_marked(client, server, place, model_folder):
     (place / "student" / "run.json").rename(place / "my" / "run.json")  # the student has started
     settings = json.loads((place / "my" / "run.json").read_text())
     settings["request"]["teachers"] = 2
-    (place / "my" / "run.json").write_text(json.dumps(settings))
+    settings["held_out_tokens"] = 2 * settings["validation_tokens"]
+    (place / "my" / "run.json").write_text(json.dumps(seal(settings)))
     student, second = find(client), find(client, "my-teacher-2")
+    assert (student["validated_share"], second["validated_share"]) == (0.5, 1)
     assert [student[name] for name in ("teachers", "teacher", "student")] == [2, None, None]
     assert [second[name] for name in ("teachers", "teacher", "student")] == [2, 2, "my"]
     assert (second["state"], second["resumable"], second["extendable"]) == ("stopped", False, False)

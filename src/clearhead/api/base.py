@@ -6,9 +6,19 @@ at the first invalid item: reporting an error for each of a million items would 
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    SerializerFunctionWrapHandler,
+    StringConstraints,
+    model_serializer,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import core_schema
 
 MAX_CHARACTERS = 200_000  # in a prompt, or in all messages of a conversation
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
@@ -39,6 +49,28 @@ class RequestModel(WireModel):
     """Base class of all requests. Unknown fields are rejected, because the client may expect them to have an effect."""
 
     model_config = ConfigDict(extra="forbid")
+
+
+class Delta(WireModel):
+    """Base class of events of a stream, and of what a chunk adds to a message.
+
+    Fields without a value are left out, as in OpenAI's API: to a client that merges chunks, `"type": null` would
+    replace the type that an earlier chunk had.
+    """
+
+    model_config = ConfigDict(json_schema_serialization_defaults_required=False)
+
+    @model_serializer(mode="wrap")
+    def leave_out_nulls(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {name: value for name, value in handler(self).items() if value is not None}
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """The schema of the fields, which a function that serializes them would hide."""
+        fields: Any = {name: value for name, value in schema.items() if name != "serialization"}
+        return handler(fields)
 
 
 class ErrorDetail(WireModel):

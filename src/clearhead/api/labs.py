@@ -32,6 +32,7 @@ class LabSetting(WireModel):
     longest: int | None = Field(
         description="The maximum number of characters in free text; null for other settings."
     )
+    is_prompt: bool = Field(description="Whether it is a text for the model to read.")
 
     @classmethod
     def of(cls, setting: Setting) -> LabSetting:
@@ -44,6 +45,7 @@ class LabSetting(WireModel):
             most=None if setting.most is None else float(setting.most),
             choices=list(setting.choices),
             longest=setting.longest if isinstance(setting.default, str) and not setting.choices else None,
+            is_prompt=setting.is_prompt,
         )
 
 

@@ -23,6 +23,9 @@ class LessonRequest(RequestModel):
 
     model: ModelName
     text: Text | Ids = Field(description="A text, or token ids.", examples=["The duck crossed the road"])
+    number: Annotated[int, Field(ge=1, le=MAX_STEPS)] = Field(
+        1, description="Of several steps on this text, which one to explain, counted from 1."
+    )
 
 
 class LessonTarget(WireModel):
@@ -142,6 +145,14 @@ class TokenContribution(WireModel):
     value: float | None
 
 
+class TokenContributions(WireModel):
+    """What each token adds to the gradient; the parts sum to it."""
+
+    parts: list[TokenContribution] = Field(description="The largest first.")
+    n_others: int = Field(description="How many tokens are not listed.")
+    others: float | None = Field(description="The sum of what they add.")
+
+
 class UpdateResponse(WireModel):
     """What the step does to one number of a weight, and the tokens that contribute to its gradient."""
 
@@ -149,13 +160,19 @@ class UpdateResponse(WireModel):
     gradient: float | None
     terms: list[UpdateTerm] = Field(description="They sum to the change.")
     after: float | None
+    cause: str | None = Field(
+        description="The term that decides whether the number goes up or down; null if it stays the same."
+    )
     learning_rate: float
     weight_decay: float
-    positions: list[TokenContribution] = Field(
-        description="What the use of the weight at each position adds; largest first."
+    epsilon: float | None = Field(
+        description="The constant that AdamW adds to the square root by which it divides."
     )
-    targets: list[TokenContribution] = Field(
-        description="What the loss of each position's target adds; largest first."
+    positions: TokenContributions = Field(
+        description="What the use of the weight at each position adds to the gradient."
+    )
+    targets: TokenContributions = Field(
+        description="What the loss of each position's target adds to the gradient."
     )
 
 
@@ -183,7 +200,7 @@ class WeightMove(WireModel):
     name: str
     loss_change: float | None = Field(
         description="Gradient × change, summed over the numbers of the weight and over the steps: its part of the "
-        "expected change of the loss."
+        "expected change in the loss."
     )
     change: float | None = Field(description="The norm of the change.")
     relative: float | None = Field(description="The same, divided by the norm of the weight before the step.")
@@ -202,11 +219,11 @@ class StepResponse(WireModel):
     """What the steps change."""
 
     loss: LossBeforeAfter = Field(description="Before the first and after the last step.")
-    losses: list[float | None] = Field(description="After the last step, one per position.")
+    losses: list[LossBeforeAfter] = Field(description="The same for each position.")
     other: LossBeforeAfter | None
     steps: list[LossesOfStep] = Field(description="One per step.")
     expected: float | None = Field(
-        description="The change of the loss to first order: gradient × change, summed over all weights and steps."
+        description="The change in the loss to first order: gradient × change, summed over all weights and steps."
     )
     weights: list[WeightMove] = Field(description="The largest expected fall of the loss first.")
     probabilities: list[ProbabilityMove] = Field(description="The largest change first.")

@@ -18,4 +18,9 @@ class PageFileRequest(TextRequest):
     view: Annotated[str, StringConstraints(max_length=20)]
     block: Annotated[int, Field(ge=0, lt=10_000, strict=True)]
     head: Annotated[int, Field(ge=0, lt=10_000, strict=True)]
+    language: Annotated[str, StringConstraints(pattern="^[a-z]{2}$")] | None = Field(
+        None,
+        description="The language in which the file opens; the reader's by default.",
+        examples=["de"],
+    )
     other: TextRequest | None = Field(None, description="The text or model that it is compared with.")

@@ -86,6 +86,11 @@ class RunDetails(WireModel):
     extendable: bool = Field(
         default=False, description="Whether the run is finished and this server can extend it."
     )
+    validated_share: float = Field(
+        default=1,
+        description="The share of the held-out text that the validation loss is measured on; less than 1 if there was "
+        "no time for more.",
+    )
     teachers: int = Field(
         default=0, description="How many teachers the run learns from; for a teacher, how many there are."
     )

@@ -17,7 +17,7 @@ from clearhead.inspect.sweep import variants
 from clearhead.inspect.trace import Trace
 from clearhead.server.errors import APIError
 from clearhead.server.queries import Query, add_query
-from clearhead.server.responses import MODEL_ERRORS
+from clearhead.server.route_descriptions import MODEL_ERRORS
 from clearhead.server.trace_cache import TraceCache, choose_blocks
 
 LENS_ROWS = 64  # rows of logits to compute at once for the logit lens: the vocabulary may be large
@@ -96,14 +96,10 @@ def why(body: api.WhyRequest, query: Query) -> api.WhyResponse:
     """Split an attention score, or the difference of two, into contributions of earlier components."""
     head = query.trace(body).block[body.block].head[body.head]
     split = head.why(body.query_position, body.key_position, against=body.against_position)
-    query_parts, key_parts = (
-        sorted(zip(split.names, split.values.sum(dim).tolist(), strict=True), key=lambda part: -abs(part[1]))
-        for dim in (1, 0)
-    )
     return api.WhyResponse(
         score=finite(split.total),
-        query=_parts(query_parts),
-        key=_parts(key_parts),
+        query=_parts(split.by_query.top(len(split.names))),
+        key=_parts(split.by_key.top(len(split.names))),
         pairs=[
             api.PartPair(query=query_name, key=key_name, value=finite(value))
             for query_name, key_name, value in split.top(body.count)

@@ -21,14 +21,18 @@ from clearhead.server import (
     inspection,
     labs,
     lessons,
+    model_responses,
     models,
     openings,
     page,
     page_file,
+    reports,
     run_lessons,
     runs,
+    text_vectors,
 )
 from clearhead.server.authentication import AuthenticationMiddleware, Credentials
+from clearhead.server.chat_prompts import ChatTemplates
 from clearhead.server.disconnect import ClientDisconnected
 from clearhead.server.errors import APIError, handle_error
 from clearhead.server.limits import Limits, LimitsMiddleware
@@ -36,7 +40,7 @@ from clearhead.server.metrics import RequestLogMiddleware, ServerMetrics
 from clearhead.server.model_loader import ModelLibrary, ModelLoader
 from clearhead.server.model_puller import ModelPuller
 from clearhead.server.model_registry import ModelRegistry
-from clearhead.server.responses import COMMON_ERRORS, DESCRIPTION, make_openapi
+from clearhead.server.route_descriptions import COMMON_ERRORS, DESCRIPTION, make_openapi
 from clearhead.server.run_registry import RunRegistry
 from clearhead.server.trace_cache import TraceCache
 from clearhead.server.training_process import TrainingManager
@@ -58,8 +62,11 @@ def make_api(
         openapi_url=None,
         responses=COMMON_ERRORS,
     )
-    app.include_router(completions.make_router(registry, metrics))
+    templates = ChatTemplates(registry.plain_chat)
+    app.include_router(completions.make_router(registry, metrics, templates))
+    app.include_router(model_responses.make_router(registry, metrics, templates))
     trace_cache = TraceCache(registry)
+    app.include_router(text_vectors.make_router(trace_cache))
     app.include_router(inspection.make_router(trace_cache))
     app.include_router(analysis.make_router(trace_cache))
     app.include_router(embeddings.make_router(trace_cache))
@@ -67,6 +74,7 @@ def make_api(
     app.include_router(lessons.make_router(trace_cache))
     app.include_router(openings.make_router(trace_cache))
     app.include_router(labs.make_router(registry))
+    app.include_router(reports.make_router(registry))
     puller = ModelPuller(None if library is None else library.home, log)
     run_registry = RunRegistry(registry, None if library is None else library.folders)
     app.include_router(run_lessons.make_router(trace_cache, run_registry))

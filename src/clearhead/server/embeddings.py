@@ -12,7 +12,7 @@ from clearhead.inspect.word_senses import map_senses
 from clearhead.inspect.word_senses import neighbors as find_neighbors
 from clearhead.server.errors import APIError
 from clearhead.server.queries import Query, add_query
-from clearhead.server.responses import MODEL_ERRORS
+from clearhead.server.route_descriptions import MODEL_ERRORS
 from clearhead.server.trace_cache import TraceCache
 
 

@@ -20,8 +20,18 @@ MAX_VALUE = 200  # characters
 MAX_MESSAGE = 1000  # characters
 
 INTERNAL_ERROR = "internal error; see the server's log"
-UNSUPPORTED_FIELDS = ("tools", "suffix", "tool_choice")
-TYPE_NAMES = ("str", "int", "float", "bool")
+UNSUPPORTED_FIELDS = ("suffix",)
+# Parts of a message other than text, by their type.
+OTHER_PARTS = {
+    "image_url": "images",
+    "input_image": "images",
+    "input_audio": "recordings",
+    "video_url": "videos",
+    "file": "files",
+    "input_file": "files",
+}
+# In pydantic's paths, for the members of a union.
+TYPE_NAMES = ("str", "int", "float", "bool", "NamedTool", "AllowedToolChoice", "NamedChoice", "AllowedChoice")
 ERROR_TYPES = {
     400: "invalid_request_error",
     401: "authentication_error",
@@ -77,10 +87,26 @@ def handle_error(request: Request, error: Exception) -> Response:
             return error_response(
                 400, "invalid_request", "the body is not valid JSON in UTF-8, or is nested too deeply"
             )
-        response = error_response(error.status_code, "http_error", str(error.detail)[:MAX_MESSAGE])
+        message = str(error.detail)
+        if error.status_code == 404:
+            message = _unknown_route(request)
+        elif error.status_code == 405:
+            path, expected = (
+                request.url.path[:MAX_VALUE],
+                (error.headers or {}).get("Allow", "another method"),
+            )
+            message = f"{request.method} {path}: expected {expected}"
+        response = error_response(error.status_code, "http_error", message[:MAX_MESSAGE])
         response.headers.update(error.headers or {})  # such as Allow
         return response
     return error_response(500, "internal_error", INTERNAL_ERROR)
+
+
+def _unknown_route(request: Request) -> str:
+    """List the routes for OpenAI's clients, whose addresses are often mistyped, and say where the others are."""
+    path = request.url.path[:MAX_VALUE]
+    routes = [route for route in request.app.openapi()["paths"] if route.startswith("/v1/")]
+    return f"no route {request.method} {path}: expected one of {', '.join(routes)}; /openapi.json lists all others"
 
 
 def _validation_response(request: Request, error: RequestValidationError) -> Response:
@@ -98,14 +124,27 @@ def _validation_response(request: Request, error: RequestValidationError) -> Res
     candidates = [each for each in details if each["loc"][:2] == first["loc"][:2]]
     best = max(candidates, key=lambda each: (not each["type"].endswith("_type"), len(_field_path(each))))
     field = ".".join(_field_path(best)) or None
-    unsupported = best["type"] == "extra_forbidden" or field in UNSUPPORTED_FIELDS
-    reason = "not supported" if unsupported else best["msg"]
+    name = (field or "").rpartition(".")[2]
+    reason = "not supported" if name in UNSUPPORTED_FIELDS else _reason(best)
     message = f"{field}: {reason}" if field else str(reason)
     param = field and field[:MAX_VALUE]
     if best["type"] == "string_too_long":
         values: Values = {"most": int(best["ctx"]["max_length"])}
         return error_response(400, "text_too_long", message[:MAX_MESSAGE], param, values)
     return error_response(400, "invalid_request", message[:MAX_MESSAGE], param)
+
+
+def _reason(error: dict[str, Any]) -> str:
+    """What is wrong with a field."""
+    kind, least = error["type"], error.get("ctx", {}).get("min_length")
+    if kind == "extra_forbidden":
+        return "not supported"
+    if kind in ("string_too_short", "too_short") and least == 1:
+        return f"expected a non-empty {'string' if kind == 'string_too_short' else 'list'}"
+    if kind == "literal_error" and isinstance(error["input"], str) and error["input"] in OTHER_PARTS:
+        what = OTHER_PARTS[error["input"]]
+        return f"{what} are not supported: this server reads only text; send the message without them"
+    return str(error["msg"])
 
 
 def _field_path(error: dict[str, Any]) -> list[str]:

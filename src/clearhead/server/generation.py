@@ -17,6 +17,7 @@ from clearhead.generate.sampling import Sampling
 from clearhead.language_model import LanguageModel
 from clearhead.server.disconnect import in_thread
 from clearhead.server.errors import APIError
+from clearhead.server.prompts import check_length
 
 MAX_SECONDS = 600.0  # of generation for one request
 # The engine's finish reasons, mapped to OpenAI's.
@@ -120,38 +121,52 @@ def make_requests(
     tokens: int | None,
     log_probabilities: int | None = None,
     json_schema: Any = None,
+    score_prompt: bool = False,
+    tool_grammar: str | None = None,
 ) -> list[GenerationRequest]:
-    """Return the engine's requests for these prompts, after checking them against the model's context."""
+    """Return the engine's requests for these prompts, after checking them against the model's context.
+
+    If no number of tokens is given, they end when the context is full.
+    """
     if len(prompts) * (body.n or 1) > MAX_SAMPLES:
         message = f"{len(prompts)} prompts times n = {body.n}: expected at most {MAX_SAMPLES} samples in all"
         raise APIError(400, "too_many", message, "n")
-    n_context = model.config.n_context
     for ids in prompts:
-        if len(ids) > n_context:
-            message = f"the prompt has {len(ids)} tokens; the model's context is {n_context}"
-            raise APIError(400, "context_length_exceeded", message, "prompt", count=len(ids), most=n_context)
+        check_length(model, len(ids))
         if bad := next((i for i in ids if i >= model.config.n_vocab), None):
             message = f"token {bad} does not exist: expected an id from 0 to {model.config.n_vocab - 1}"
             raise APIError(400, "invalid_request", message, "prompt")
     options = {name: getattr(body, name, None) for name in Sampling.names()}
-    options |= {"log_probabilities": log_probabilities, "json_schema": json_schema}
+    options |= {"log_probabilities": log_probabilities}
+    options |= {"json_schema": None if tool_grammar else json_schema}  # which the grammar includes
     options["logit_bias"] = {int(i): bias for i, bias in (body.logit_bias or {}).items()}
     given = {name: value for name, value in options.items() if value is not None}  # null is the default
+    if body.top_p == 0:
+        given |= {"temperature": 0, "top_p": None}
     sampling = Sampling(**{"temperature": TEMPERATURE, **given})
     stop = [body.stop] if isinstance(body.stop, str) else body.stop or []
     seed = secrets.randbelow(2**32) if body.seed is None else body.seed % 2**32
     return [
         GenerationRequest(
             ids=tuple(ids),
-            tokens=tokens or min(MAX_TOKENS, max(1, n_context - len(ids))),
+            tokens=_limit_tokens(tokens, model.config.n_context - len(ids)),
             sampling=sampling,
             seed=seed,
             stop=tuple(stop),
             samples=body.n or 1,
             seconds=min(body.seconds or MAX_SECONDS, MAX_SECONDS),
+            score_prompt=score_prompt,
+            tool_grammar=tool_grammar,
         )
         for ids in prompts
     ]
+
+
+def _limit_tokens(tokens: int | None, left: int) -> int:
+    """The number of tokens to generate, with `left` tokens left of the context."""
+    if tokens is None:
+        return min(MAX_TOKENS, max(1, left))
+    return min(tokens, max(1, left))
 
 
 def check_exclusive(constraints: dict[str, Any]) -> None:

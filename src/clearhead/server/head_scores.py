@@ -15,7 +15,7 @@ from clearhead.labs.heads import REPEATED, STORIES, HeadScores, heads
 from clearhead.language_model import LanguageModel
 from clearhead.server.disconnect import in_thread, raise_if_cancelled, until_disconnect
 from clearhead.server.model_registry import ModelRegistry
-from clearhead.server.responses import MODEL_ERRORS
+from clearhead.server.route_descriptions import MODEL_ERRORS
 
 # Large models are scored on fewer texts, each of which takes as long as 1.5 forward passes. With a third of
 # the stories, SmolLM2's heads rank in nearly the same order, and no score changes by more than 0.07.

@@ -26,7 +26,7 @@ from clearhead.server.matrices import (
     slice_response,
 )
 from clearhead.server.queries import Query, add_query
-from clearhead.server.responses import MATRICES, MATRIX, MODEL_ERRORS
+from clearhead.server.route_descriptions import MATRICES, MATRIX, MODEL_ERRORS
 from clearhead.server.trace_cache import TraceCache, choose_blocks
 
 

@@ -14,7 +14,7 @@ from clearhead.labs.lab import Result
 from clearhead.server.disconnect import in_thread, raise_if_cancelled, until_disconnect
 from clearhead.server.errors import APIError
 from clearhead.server.model_registry import ModelRegistry
-from clearhead.server.responses import MODEL_ERRORS
+from clearhead.server.route_descriptions import MODEL_ERRORS
 
 
 def make_router(registry: ModelRegistry) -> APIRouter:

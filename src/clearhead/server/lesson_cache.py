@@ -1,8 +1,9 @@
-"""Recent lessons. A lesson keeps gradients, and after its step also weights and optimizer state of its own."""
+"""Recent lessons. A lesson keeps gradients, and after its step also copies of the weights and the optimizer state."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 
 from clearhead.language_model import LanguageModel
 from clearhead.lessons.lesson import Lesson
@@ -13,7 +14,7 @@ MAX_LESSONS = 4
 MAX_KEPT = 2**26  # parameters of the models of all lessons but the newest
 MAX_PARAMETERS = 400_000_000  # a step takes about six times the memory of the weights
 MAX_TOKENS = 1024
-LessonKey = tuple[str, tuple[int, ...]]  # a model and token ids
+LessonKey = tuple[str, tuple[int, ...], int]  # a model, token ids, and the number of the step
 
 
 class LessonCache:
@@ -22,8 +23,16 @@ class LessonCache:
     def __init__(self) -> None:
         self.lessons: OrderedDict[LessonKey, Lesson] = OrderedDict()
 
-    def get(self, name: str, model: LanguageModel, ids: list[int]) -> Lesson:
-        key = name, tuple(ids)
+    def get(
+        self,
+        name: str,
+        model: LanguageModel,
+        ids: list[int],
+        number: int = 1,
+        watch: Callable[[], object] = lambda: None,
+    ) -> Lesson:
+        """The lesson of a step on these tokens, from the newest of the steps before it that is in the cache."""
+        key = name, tuple(ids), number
         if key not in self.lessons:
             size = model.transformer("a lesson").config.n_parameter
             if size > MAX_PARAMETERS:
@@ -36,8 +45,13 @@ class LessonCache:
                 raise APIError(
                     400, "context_length_exceeded", message, "text", count=len(ids), most=MAX_TOKENS
                 )
+            lesson = self._newest(key)
             self._make_room(size)
-            self.lessons[key] = learn(model, ids)
+            lesson = lesson or learn(model, ids)
+            while lesson.number < number:
+                watch()
+                lesson = lesson.step()
+            self.lessons[key] = lesson
         self.lessons.move_to_end(key)
         return self.lessons[key]
 
@@ -45,6 +59,12 @@ class LessonCache:
         """Drop the lessons of a model: they keep its weights in memory."""
         for key in [key for key in self.lessons if key[0] == name]:
             del self.lessons[key]
+
+    def _newest(self, key: LessonKey) -> Lesson | None:
+        """The newest of the earlier steps on the same tokens."""
+        name, ids, number = key
+        earlier = [known for known in self.lessons if known[:2] == (name, ids) and known[2] < number]
+        return self.lessons[max(earlier)] if earlier else None
 
     def _make_room(self, size: int) -> None:
         """Drop the least recently used lessons before another one of this size is computed."""

@@ -21,7 +21,7 @@ from clearhead.lessons.token_parts import TokenParts
 from clearhead.model.config import Config
 from clearhead.server.matrices import parse_slice, slice_response
 from clearhead.server.queries import Query, add_query
-from clearhead.server.responses import MATRIX, MODEL_ERRORS
+from clearhead.server.route_descriptions import MATRIX, MODEL_ERRORS
 from clearhead.server.trace_cache import TraceCache, encode
 from clearhead.text.tokens import IGNORED
 
@@ -139,8 +139,10 @@ def update(body: api.UpdateRequest, query: Query) -> api.UpdateResponse:
         gradient=finite(lesson.gradient[body.name][index].item()),
         terms=[api.UpdateTerm(name=name, value=finite(value)) for name, value in numbers.items()],
         after=finite(after),
+        cause=changes.cause(*index),
         learning_rate=changes.learning_rate,
         weight_decay=changes.weight_decay,
+        epsilon=changes.epsilon,
         positions=_parts(by_position, body.count),
         targets=_parts(by_target, body.count),
     )
@@ -155,7 +157,10 @@ def step(body: api.StepRequest, query: Query) -> api.StepResponse:
     texts = _spell(lesson, torch.tensor([each.id for each in effect.probabilities]))
     return api.StepResponse(
         loss=_change(effect.loss),
-        losses=finite(effect.losses[0].tolist()),
+        losses=[
+            _change(both)
+            for both in zip(effect.losses_before[0].tolist(), effect.losses[0].tolist(), strict=True)
+        ],
         other=None if effect.other is None else _change(effect.other),
         steps=[
             api.LossesOfStep(loss=_change(loss), other=None if other is None else _change(other))
@@ -189,9 +194,10 @@ def list_stages(config: Config) -> list[str]:
 
 def _find(body: api.LessonRequest, query: Query) -> Lesson:
     model = query.model(body.model)
-    model.transformer("a lesson")  # raises an error for a network of another kind
+    model.transformer("a lesson")  # raises an error for a network of a different kind
     query.check_connected()
-    return query.trace_cache.lessons.get(body.model, model, encode(model, body.text))
+    ids = encode(model, body.text)
+    return query.trace_cache.lessons.get(body.model, model, ids, body.number, query.check_connected)
 
 
 def _target(i: int, text: str | None, loss: float) -> api.LessonTarget:
@@ -206,10 +212,13 @@ def _place(name: str, at: NumberIndex) -> dict[str, Any]:
     return {"name": name, "row": at[0], "column": at[1] if len(at) > 1 else None}
 
 
-def _parts(parts: TokenParts, count: int) -> list[api.TokenContribution]:
-    return [
-        api.TokenContribution(position=each.position, value=finite(each.value)) for each in parts.top(count)
-    ]
+def _parts(parts: TokenParts, count: int) -> api.TokenContributions:
+    shown = parts.top(count)
+    return api.TokenContributions(
+        parts=[api.TokenContribution(position=each.position, value=finite(each.value)) for each in shown],
+        n_others=parts.values.numel() - len(shown),
+        others=finite(parts.others(count)),
+    )
 
 
 def _change(change: tuple[float, float]) -> api.LossBeforeAfter:

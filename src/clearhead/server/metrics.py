@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterator
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from clearhead.api.openai import Usage
 from clearhead.server.model_registry import ModelRegistry
 
 
@@ -34,6 +36,13 @@ class ServerMetrics:
             "clearhead_tokens", "Prompt and generated tokens.", ["kind"], registry=self.collectors
         )
         self.collectors.register(EngineCollector(registry))
+
+    def record_usage(self, request: Request, model: str, usage: Usage) -> None:
+        """Count the tokens of a request, and add the counts to its log entry."""
+        self.tokens.labels("prompt").inc(usage.prompt_tokens)
+        self.tokens.labels("completion").inc(usage.completion_tokens)
+        counts = f"{usage.prompt_tokens} prompt {usage.completion_tokens} completion tokens"
+        request.state.log_details = f" {model} {counts}"
 
     def render(self) -> bytes:
         """Return the metrics in the Prometheus text format."""

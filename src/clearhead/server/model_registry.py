@@ -54,7 +54,9 @@ class ServedModel:
 class ModelRegistry:
     """The only place where a model's name is resolved: a name is never used as a path."""
 
-    def __init__(self, served: Sequence[ServedModel]) -> None:
+    def __init__(self, served: Sequence[ServedModel], plain_chat: bool = True) -> None:
+        """With `plain_chat`, models without a chat template reply to conversations, which they see as plain text."""
+        self.plain_chat = plain_chat
         self.served = {each.name: each for each in served}
         self._clock = itertools.count()
         self.last_use: Counter[str] = Counter()  # by `_clock`
@@ -128,6 +130,7 @@ class LoadOptions:
     device: str | None = None
     slots: int = SLOTS
     queue: int = QUEUE
+    plain_chat: bool = True
 
     def load(self, name: str, source: str | Path) -> ServedModel:
         """Load a model from its folder or file, or by the name of a pulled model."""
@@ -148,7 +151,7 @@ def load_models(
 
     With `only_first`, load the first model that can be loaded, and none if all fail.
     """
-    registry = ModelRegistry([])
+    registry = ModelRegistry([], options.plain_chat)
     for source in sources:
         if only_first and registry.served:
             break

@@ -11,7 +11,7 @@ from clearhead.server.disconnect import until_disconnect
 from clearhead.server.model_loader import ModelLoader
 from clearhead.server.model_puller import ModelPuller
 from clearhead.server.model_registry import ServedModel
-from clearhead.server.responses import MODEL_ERRORS, PULL_ERRORS
+from clearhead.server.route_descriptions import MODEL_ERRORS, PULL_ERRORS
 
 
 def make_router(loader: ModelLoader, puller: ModelPuller) -> APIRouter:

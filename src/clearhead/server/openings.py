@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from clearhead.api import models as api
 from clearhead.labs.opening import find_opening
 from clearhead.server.queries import Query, add_query
-from clearhead.server.responses import MODEL_ERRORS
+from clearhead.server.route_descriptions import MODEL_ERRORS
 from clearhead.server.trace_cache import TraceCache
 from clearhead.text.examples import examples_for, pairs_for, word_example_for
 

@@ -1,4 +1,4 @@
-"""The explorer page at `/`: the files built from web/, read once at startup, each with a route of its own."""
+"""The explorer page at `/`: the files built from web/, read once at startup, each with its own route."""
 
 from __future__ import annotations
 

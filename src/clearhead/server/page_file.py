@@ -9,7 +9,7 @@ from starlette.responses import HTMLResponse
 
 from clearhead.api import page_file as api
 from clearhead.server.queries import Query, add_query
-from clearhead.server.responses import MODEL_ERRORS
+from clearhead.server.route_descriptions import MODEL_ERRORS
 from clearhead.server.trace_cache import TraceCache
 
 PageWriter = Callable[[api.PageFileRequest, Query], str]

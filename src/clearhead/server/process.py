@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import ipaddress
 import secrets
 import signal
@@ -18,6 +19,7 @@ from clearhead.errors import UserError
 from clearhead.server.app import make_app
 from clearhead.server.authentication import LOOPBACK, Credentials
 from clearhead.server.connections import make_protocol
+from clearhead.server.idle_memory import return_memory
 from clearhead.server.limits import Limits
 from clearhead.server.model_loader import ModelLibrary
 from clearhead.server.model_registry import ModelRegistry
@@ -25,14 +27,24 @@ from clearhead.server.page_file import PageWriter
 
 GRACE = 30.0  # seconds for running generations to finish after a signal
 SEND_GRACE = 10  # further seconds to send the end of canceled responses
+MEMORY_INTERVAL = 5  # seconds between checks whether the server is idle and can return memory
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server with a graceful shutdown on SIGINT and SIGTERM."""
+    """uvicorn's server with a graceful shutdown on SIGINT and SIGTERM; it returns memory when it is idle."""
 
     def __init__(self, config: uvicorn.Config, registry: ModelRegistry, grace: float) -> None:
+        config.callback_notify, config.timeout_notify = self.return_memory_if_idle, MEMORY_INTERVAL
         super().__init__(config)
         self.registry, self.grace = registry, grace
+        self._tidy_after = 0  # requests
+
+    async def return_memory_if_idle(self) -> None:
+        """Return free memory once after each burst of requests; it takes a few hundredths of a second."""
+        requests = self.server_state.total_requests
+        if requests != self._tidy_after and not self.server_state.tasks:
+            self._tidy_after = requests
+            return_memory()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Cancel the generations that are still running after the grace period, and end their responses."""
@@ -137,6 +149,7 @@ def serve(
 ) -> None:
     """Serve until SIGINT or SIGTERM; then accept no more requests and let running ones finish."""
     server = make_server(registry, credentials, limits, log, library, grace, write_page)
+    gc.freeze()  # so that a collection need not look at what was loaded, which takes a tenth of a second
     try:
         asyncio.run(server.serve([opened]))
     finally:

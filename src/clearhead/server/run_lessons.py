@@ -12,21 +12,22 @@ from fastapi import APIRouter
 from clearhead.api import lessons as api
 from clearhead.errors import UserError
 from clearhead.finite import finite
-from clearhead.formats.opening import find_snapshot, list_snapshots, open_model
+from clearhead.formats.opening import find_snapshot, open_model
 from clearhead.inspect.indexing import check_index
 from clearhead.lessons.effect import changed_weights
 from clearhead.lessons.head_rows import HEAD_WEIGHTS, head_rows
 from clearhead.model.config import Config
 from clearhead.model.transformer import Transformer
 from clearhead.runs.listing import describe_run
+from clearhead.runs.run_lesson import TEXT_MISSING
 from clearhead.server.errors import APIError
 from clearhead.server.queries import Query, add_query
-from clearhead.server.responses import MODEL_ERRORS
+from clearhead.server.route_descriptions import MODEL_ERRORS
 from clearhead.server.run_registry import RunRegistry
 from clearhead.server.trace_cache import TraceCache
 
 MAX_CACHED = 256  # pairs of snapshots
-Moves = dict[str, float]  # the relative change of each weight
+Moves = dict[str, float]  # the relative change in each weight
 
 
 class RunLessons:
@@ -37,16 +38,18 @@ class RunLessons:
         self._moves: OrderedDict[tuple[Path, int, int], Moves] = OrderedDict()
 
     def head_moves(self, body: api.HeadMovesRequest, query: Query) -> api.HeadMovesResponse:
-        """Return how far the weights of a head moved from each snapshot of a run to the next."""
+        """Return how far the weights of a head moved from each snapshot of a run to the next, and to its model."""
         folder = self._find(body.run)
-        steps, before = list_snapshots(folder), None
+        run, before = describe_run(folder), None
+        last = run.steps_done if run.finished else None  # whose weights are those of the run's model
+        steps = sorted({*run.snapshots, *([] if last is None else [last])})
         found = []
         for start, end in pairwise(steps):
             query.check_connected()
             key = folder, start, end
             if key not in self._moves:
-                before = before or _open(folder, start)
-                after = _open(folder, end)
+                before = before or _open(find_snapshot(folder, start))
+                after = _open(folder if end == last else find_snapshot(folder, end))
                 changed = changed_weights(before, after)
                 self._moves[key], before = {each.name: each.relative for each in changed}, after
                 if len(self._moves) > MAX_CACHED:
@@ -61,9 +64,8 @@ class RunLessons:
         folder = self._find(body.run)
         try:
             lesson = describe_run(folder).lesson(body.step, repeat=0, device="cpu")
-        except UserError as error:  # its message may contain paths
-            message = f"step {body.step} of the run {body.run!r} cannot be computed again: its text or state is missing"
-            raise APIError(400, "step_not_kept", message, "step", name=body.run, step=body.step) from error
+        except UserError as error:
+            raise _not_repeatable(error, body) from error
         _check_head(lesson.network.config, body)
         query.check_connected()
         norms, losses = head_rows(lesson, body.block, body.head), lesson.losses.nanmean(-1)
@@ -93,7 +95,7 @@ def make_router(trace_cache: TraceCache, runs: RunRegistry) -> APIRouter:
     router, lessons = APIRouter(prefix="/api/lesson", tags=["clearhead"]), RunLessons(runs)
 
     def moves(body: api.HeadMovesRequest, query: Query) -> api.HeadMovesResponse:
-        """Return how far the weights of a head moved from each snapshot of a run to the next."""
+        """Return how far the weights of a head moved from each snapshot of a run to the next, and to its model."""
         return lessons.head_moves(body, query)
 
     def batch(body: api.RunBatchRequest, query: Query) -> api.RunBatchResponse:
@@ -105,11 +107,26 @@ def make_router(trace_cache: TraceCache, runs: RunRegistry) -> APIRouter:
     return router
 
 
-def _open(folder: Path, step: int) -> Transformer:
-    network = open_model(find_snapshot(folder, step)).network
+def _open(folder: Path) -> Transformer:
+    network = open_model(folder).network
     if not isinstance(network, Transformer):
         raise UserError("only a transformer has heads: choose another run")
     return network
+
+
+def _not_repeatable(error: UserError, body: api.RunBatchRequest) -> APIError:
+    """Why a step cannot be computed again; the message of `error` may contain paths."""
+    code = "step_not_kept"
+    message = f"step {body.step} of the run {body.run!r} cannot be computed again"
+    if error.code == TEXT_MISSING:
+        code = TEXT_MISSING
+        message += (
+            ": the training text is not on this machine. To see which texts move a head, train a model of your own "
+            "with snapshots: clearhead train my.txt --snapshots 5"
+        )
+    else:
+        message += ": the state before it is missing, or depends on several processes"
+    return APIError(400, code, message, "step", name=body.run, step=body.step)
 
 
 def _of_head(moves: Moves, body: api.HeadMovesRequest, start: int, end: int) -> api.HeadMove:

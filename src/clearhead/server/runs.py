@@ -13,7 +13,7 @@ from clearhead.api import runs as api
 from clearhead.runs.listing import ListedRun, describe_run, is_extendable, resume_command
 from clearhead.server.disconnect import in_thread
 from clearhead.server.errors import APIError
-from clearhead.server.responses import RUN_ERRORS
+from clearhead.server.route_descriptions import RUN_ERRORS
 from clearhead.server.run_registry import PendingRun, RunRegistry
 from clearhead.server.training_process import TrainingManager
 
@@ -50,6 +50,7 @@ def make_router(runs: RunRegistry, manager: TrainingManager) -> APIRouter:
             and run.teacher is None
             and resume_command(run.command, run.folder) is not None,
             extendable=state == "finished" and manager.folder is not None and is_extendable(run),
+            validated_share=run.validated_share,
             teachers=run.teachers,
             teacher=run.teacher,
             student=runs.student_of(run),
@@ -128,7 +129,7 @@ def make_router(runs: RunRegistry, manager: TrainingManager) -> APIRouter:
 
     @router.post("/runs/{name}/resume", responses=RUN_ERRORS)
     async def resume(name: RunInPath, body: api.ResumeRequest | None = None) -> api.RunList:
-        """Resume a stopped run, or extend a finished one by some minutes.
+        """Resume a stopped run, or extend a finished one by a number of minutes.
 
         A resumed run with a number of steps has the same result as without the interruption.
         """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import re
 import shutil
@@ -16,6 +15,9 @@ from pathlib import Path
 from typing import IO
 
 from clearhead.api import runs as api
+from clearhead.errors import UserError
+from clearhead.files import open_regular, read_all, read_json
+from clearhead.processes import python, python_environment
 from clearhead.runs.demo import STORIES
 from clearhead.runs.listing import describe_run, is_extendable, is_held, resume_command
 from clearhead.runs.run_folder import is_run
@@ -156,6 +158,8 @@ class TrainingManager:
     async def _launch(self, name: str, folder: Path, command: Sequence[str], extend: bool = False) -> None:
         self.errors.pop(name, None)
         device = [] if self.device is None or "--device" in command else ["--device", self.device]
+        if (folder / LOG_FILE).exists():
+            open_regular(folder / LOG_FILE).close()  # opening a pipe for writing would wait for a reader
         with (folder / LOG_FILE).open("ab") as log_file:
             process = await _spawn([*command, *device], log_file, folder / ERROR_FILE, extend)
         self.current = TrainingProcess(name, folder, process)
@@ -198,7 +202,7 @@ def _resume_pending(name: str, run: PendingRun, minutes: float | None) -> list[s
 
 
 def _not_finished(name: str) -> APIError:
-    message = f"the run {name!r} is not finished: resume it without minutes, and extend it afterwards"
+    message = f"the run {name!r} is not finished: resume it without minutes, and extend it afterward"
     return APIError(409, "run_is_not_finished", message, "minutes", name=name)
 
 
@@ -247,15 +251,12 @@ async def _spawn(
     if extend:
         variables["CLEARHEAD_EXTEND"] = "1"
     return await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "clearhead",
-        *command,
+        *python("clearhead", *command),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=log_file,
         stderr=log_file,
         # The request defines the run: the user's clearhead.toml is ignored.
-        env={**os.environ, **variables},
+        env=python_environment(**variables),
         start_new_session=True,
     )
 
@@ -272,9 +273,9 @@ def _read_error(folder: Path) -> api.RunError:
     """Return the last line of the log, with the error's code and values if the process wrote them."""
     path = folder / ERROR_FILE
     try:
-        error = json.loads(path.read_bytes())
+        error = read_json(path)
         path.unlink()
-    except (OSError, ValueError):
+    except (UserError, OSError):
         error = {}
     return api.RunError(
         message=_last_line(folder), code=error.get("code"), values=truncate_values(error.get("values", {}))
@@ -284,10 +285,10 @@ def _read_error(folder: Path) -> api.RunError:
 def _last_line(folder: Path) -> str:
     """Return the last line of the log, without paths."""
     try:
-        with (folder / LOG_FILE).open("rb") as file:
-            file.seek(max(0, (folder / LOG_FILE).stat().st_size - LOG_TAIL))
-            lines = file.read().decode("utf-8", "replace").split("\n")
-    except OSError:
+        with open_regular(folder / LOG_FILE) as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - LOG_TAIL))
+            lines = read_all(file, LOG_TAIL).decode("utf-8", "replace").split("\n")
+    except (UserError, OSError):
         lines = []
     line = next(
         (line.strip() for line in reversed(lines) if line.strip()), "the process exited without output"

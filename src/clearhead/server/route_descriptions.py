@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fastapi import FastAPI
 from pydantic import BaseModel
 
-from clearhead.api import base, inspection, openai
+from clearhead.api import base, inspection, model_responses, openai
 
 Responses = dict[int | str, dict[str, Any]]
 SCHEMAS = "#/components/schemas/"
@@ -93,9 +93,24 @@ def streaming_responses(chunk: type[BaseModel]) -> Responses:
         f"With `stream`, server-sent events: each is `data: ` followed by a {chunk.__name__} as JSON, or by an "
         "ErrorResponse if generation fails; the last is `data: [DONE]`."
     )
-    payload = [{"$ref": SCHEMAS + schema.__name__} for schema in (chunk, base.ErrorResponse)]
+    return _streaming(description, [chunk, base.ErrorResponse], [{"const": "[DONE]"}])
+
+
+def event_responses(event: type[BaseModel]) -> Responses:
+    """Return the responses of a route that can also stream its answer as named events."""
+    description = (
+        f"With `stream`, server-sent events, each with its type as its name and a {event.__name__} as JSON; the last "
+        "is `response.completed`, `response.incomplete` or `response.failed`."
+    )
+    return _streaming(description, [event], [])
+
+
+def _streaming(
+    description: str, schemas: Sequence[type[BaseModel]], constants: list[dict[str, Any]]
+) -> Responses:
+    payload = [{"$ref": SCHEMAS + schema.__name__} for schema in schemas]
     data = [
-        {"const": "[DONE]"},
+        *constants,
         {"type": "string", "contentMediaType": "application/json", "contentSchema": {"anyOf": payload}},
     ]
     event = {"type": "object", "properties": {"data": {"anyOf": data}}, "required": ["data"]}
@@ -133,9 +148,10 @@ def _correct_components(components: dict[str, Any]) -> None:
     schemas = components["schemas"]
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
-    chunk = openai.ChatChunk.model_json_schema(ref_template=SCHEMAS + "{model}", mode="serialization")
-    schemas.update(chunk.pop("$defs"))
-    schemas["ChatChunk"] = chunk
+    for event in (openai.ChatChunk, model_responses.ResponseEvent):
+        schema = event.model_json_schema(ref_template=SCHEMAS + "{model}", mode="serialization")
+        schemas.update(schema.pop("$defs"))
+        schemas[event.__name__] = schema
     components["headers"] = {"RetryAfter": RETRY_AFTER}
     components["securitySchemes"] = {
         "token": {"type": "http", "scheme": "bearer", "description": "Printed when the server starts."}
