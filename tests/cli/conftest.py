@@ -122,6 +122,7 @@ def change_json():
 
     def change(path, without=(), **settings):
         document = json.loads(path.read_text(encoding="utf-8"))
+        document.pop("sealed", None)  # the hash of its content
         document.update(settings)
         for name in without:
             del document[name]

@@ -147,7 +147,7 @@ def test_shift_with_learned_positions_is_rejected(refused, gpt2_folder):
     [
         (b"{", ["schema.json is not valid JSON: line 1, column 2"]),
         (b'{\n  "type": "object"\n  "x": 1}', ["line 3, column 3: Expecting ',' delimiter"]),
-        (b"[1]", ["holds a JSON list, expected an object"]),
+        (b"[1]", ["contains a JSON list, expected an object"]),
         (b"\xff\xfe", ["schema.json is not UTF-8 text"]),
         (b"[" * 100_000, ["schema.json is not valid JSON", "nested too deeply"]),
         (b'{"maxLength": ' + b"1" * 5000 + b"}", ["schema.json is not valid JSON", "digits"]),
@@ -217,7 +217,8 @@ def test_errors_name_the_option_as_it_is_typed(words, name, flag, bad, refused, 
     texts, models = [story_file], [model_folder]
     arguments = {
         **{(each,): texts for each in ("train", "race", "words")},
-        **{(each,): models for each in ("chat", "serve")},
+        **{(each,): models for each in ("chat", "score", "serve")},
+        ("eval",): [*models, *texts],
         **{(each,): [*models, "The"] for each in ("generate", "inspect", "learn")},
     }
     said = refused(*words, *arguments.get(words, []), flag, bad, *ALSO.get(name, []))

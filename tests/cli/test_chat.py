@@ -14,6 +14,7 @@ TEMPLATE = "{% for m in messages %}{{ m.content }} {% endfor %}{% if add_generat
 
 @pytest.fixture
 def talker(copied_model):
+    (copied_model / "clearhead.json").unlink()  # it has a hash of the file changed here
     path = copied_model / "tokenizer_config.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "chat_template": TEMPLATE}))
     return copied_model
@@ -168,8 +169,20 @@ def test_chat_continues_after_errors(talker, typing, clearhead):
     assert len(result.out.splitlines()) >= 1
 
 
-def test_model_without_a_chat_template_is_rejected(model_folder, clearhead):
-    result = clearhead("chat", model_folder)
+def test_model_without_a_chat_template_continues_the_text(model_folder, typing, clearhead, tmp_path):
+    typing("The cat", "Once", "/save talk")
+    result = clearhead("chat", model_folder, "--tokens", 5, "--device", "cpu")
+    assert result.code == 0, result.err
+    assert "has no chat template: it continues the conversation as plain text" in result.err
+    ((_, first, _, second),) = read(tmp_path / "talk.jsonl")
+    model = load(model_folder, "cpu")
+    sampling = {"tokens": 5, "temperature": 0.7, "top_p": 0.9, "seed": 0}
+    assert first["content"] == model.generate("The cat", **sampling)
+    assert second["content"] == model.generate(f"The cat{first['content']}\nOnce", **sampling)
+
+
+def test_model_without_a_chat_template_can_be_rejected(model_folder, clearhead):
+    result = clearhead("chat", model_folder, "--no-plain-chat")
     assert result.code == 2
     assert "has no chat template" in result.err
     assert "use clearhead generate" in result.err

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 
 from clearhead import doctor
 from clearhead.extras import EXTRAS
@@ -77,6 +78,20 @@ def test_broken_torch_is_reported(findings, monkeypatch, clearhead):
 def test_missing_required_package_is_reported(findings, monkeypatch):
     monkeypatch.setattr("importlib.metadata.requires", lambda _: ["no-such-one>=2", "some; extra == 'dev'"])
     assert findings(code=1)["packages"]["message"] == "missing: no-such-one"
+
+
+def test_generation_on_a_gpu_is_reported_with_the_reason_if_it_is_slow(monkeypatch):
+    cuda = torch.device("cuda")
+    monkeypatch.setattr("clearhead.generate.cuda_decoder.importlib.util.find_spec", lambda _: None)
+    found = doctor._look_at_generation(cuda)
+    assert (found.state, found.do) == ("missing", "pip install triton")
+    assert found.message == "slowly, without CUDA graphs: Triton is not installed"
+    monkeypatch.setattr("clearhead.generate.cuda_decoder.importlib.util.find_spec", lambda _: "found")
+    monkeypatch.setattr("clearhead.generate.cuda_decoder.can_compile", lambda _: True)
+    monkeypatch.setattr("torch.cuda.get_device_capability", lambda _: (9, 0))
+    found = doctor._look_at_generation(cuda)
+    assert found.state == "fine"
+    assert "one CUDA graph per token" in found.message
 
 
 def test_defaults_file_is_checked(findings):

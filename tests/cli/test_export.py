@@ -1,6 +1,8 @@
 import json
 
+import torch
 import transformers
+from safetensors.torch import save_file
 
 import clearhead as ch
 
@@ -32,6 +34,20 @@ def test_gguf_export_loads_and_existing_targets_are_rejected(clearhead, refused,
     refused(
         "export", tmp_path / "run", tmp_path / "no" / "x.gguf", "--to", "onnx", words=["huggingface or gguf"]
     )
+
+
+def test_adapter_is_merged_into_the_named_base(clearhead, refused, tmp_path):
+    settings = {"peft_type": "LORA", "lora_alpha": 2, "fan_in_fan_out": True}
+    (tmp_path / "adapter").mkdir()
+    (tmp_path / "adapter" / "adapter_config.json").write_text(json.dumps(settings))
+    name = "base_model.model.transformer.h.0.mlp.c_fc"
+    tensors = {f"{name}.lora_A.weight": torch.ones(1, 128), f"{name}.lora_B.weight": torch.ones(512, 1)}
+    save_file(tensors, tmp_path / "adapter" / "adapter_model.safetensors")
+    refused("export", tmp_path / "adapter", tmp_path / "out", words=["does not name its base model"])
+    assert clearhead("export", tmp_path / "adapter", tmp_path / "out", "--base", "stories").code == 0
+    before, after = ch.load("stories", "cpu"), ch.load(tmp_path / "out", "cpu")
+    first = [model.network.blocks[0].feedforward.first.weight for model in (before, after)]
+    assert torch.allclose(first[1], first[0] + 2)
 
 
 def test_folder_named_like_a_file_is_rejected(refused, clearhead, model_folder, tmp_path):

@@ -278,7 +278,23 @@ def test_eval_prints_a_readable_summary(clearhead, model_folder, model, story_fi
         f"perplexity      {evaluation.perplexity:.2f}",
         f"bits per byte   {evaluation.bits_per_byte:.4f}",
         f"over            {evaluation.tokens:,} tokens, {evaluation.bytes:,} bytes",
+        f"in windows of   {model.config.n_context:,} tokens",
     ]
+
+
+def test_eval_takes_the_length_and_stride_of_windows(clearhead, model_folder, model):
+    Path("a.txt").write_text("Anna had a kite. She let it fly.", encoding="utf-8")
+    given = ("--context", "16", "--stride", "6")
+    evaluation = model.evaluate(Path("a.txt"), context=16, stride=6)
+    found = json.loads(clearhead("eval", model_folder, "a.txt", "--json", *given).out)
+    assert found["loss"] == pytest.approx(evaluation.loss, rel=1e-6)
+    assert (found["context"], found["stride"]) == (16, 6)
+    assert clearhead("eval", model_folder, "a.txt", *given).out.endswith(
+        "in windows of   16 tokens, 6 apart\n"
+    )
+    long = clearhead("eval", model_folder, "a.txt", "--context", 10**6)
+    assert (long.code, long.out) == (2, "")
+    assert f"--context 1000000: expected 2 to {model.config.n_context}, the context of this model" in long.err
 
 
 def test_eval_of_conversations_scores_only_replies(clearhead, trained, tmp_path):
@@ -297,7 +313,7 @@ def test_eval_of_conversations_scores_only_replies(clearhead, trained, tmp_path)
     assert figures["loss"] == load("talker").evaluate(Path("talks.jsonl")).loss
     n_bytes = (tmp_path / "talks.jsonl").stat().st_size
     lines = clearhead("eval", "talker", "talks.jsonl").out.splitlines()
-    assert lines[-1] == f"over            8 tokens of replies, {n_bytes} bytes"
+    assert lines[-2] == f"over            8 tokens of replies, {n_bytes} bytes"
     assert not any(line.startswith("bits") for line in lines)
 
 

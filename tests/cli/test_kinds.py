@@ -71,7 +71,7 @@ def test_unsupported_lstm_options_are_rejected(lstm, refused, story_file, tmp_pa
     refused("inspect", lstm, "The", "--site", "lens", "--json", words=["of kind lstm"])
     refused("explore", lstm, "--no-browser", words=["of kind lstm", f"clearhead inspect {lstm}"])
     refused("fill", lstm, "The ___", words=["is causal"])
-    refused("chat", lstm, words=["no chat template"])
+    refused("chat", lstm, "--no-plain-chat", words=["no chat template"])
     refused("generate", lstm, "The", "--shift", words=["kind lstm"])
     refused("train", story_file, "--kind", "rnn", words=["transformer, elman, gru, lstm"])
     refused("train", story_file, "--kind", "gru", "--heads", "2", words=["--heads applies to transformers"])

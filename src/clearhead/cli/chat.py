@@ -23,7 +23,7 @@ def chat(
     model: str = typer.Argument(
         ...,
         metavar="MODEL",
-        help="A model with a chat template: a folder, a GGUF file, or the name of a pulled model.",
+        help="A model: a folder, a GGUF file, or the name of a pulled model.",
         autocompletion=complete_models,
     ),
     system: str = typer.Option(None, help="System prompt."),
@@ -36,6 +36,9 @@ def chat(
     presence_penalty: float = generation_option("presence_penalty"),
     frequency_penalty: float = generation_option("frequency_penalty"),
     seed: int = generation_option("seed"),
+    plain_chat: bool = typer.Option(
+        True, help="Let a model without a chat template continue the conversation as plain text."
+    ),
     device: str = DEVICE,
     quantize: str = QUANTIZE,
 ) -> None:
@@ -62,11 +65,17 @@ def chat(
     Sampling(**sampling)  # fails early if the options are invalid
     check_options(tokens=tokens, seed=seed)
     loaded = load(model, device, quantize=quantize)
-    if not isinstance(loaded.tokenizer.config.get("chat_template"), str):
+    if loaded.tokenizer.chat_template is not None:
+        loaded.chat_text(
+            [{"role": "user", "content": "Hello"}]
+        )  # fails early if the chat template does not work
+    elif plain_chat:
+        err.print(f"{model} has no chat template: it continues the conversation as plain text", style="dim")
+    else:
         raise UserError(
-            f"{model} has no chat template: it was not trained on conversations; use clearhead generate"
+            f"{model} has no chat template: it was not trained on conversations; omit --no-plain-chat, or use "
+            "clearhead generate"
         )
-    loaded.chat_text([{"role": "user", "content": "Hello"}])  # fails early if the chat template does not work
     settings = {**sampling, "tokens": tokens, "seed": seed}
     conversation = Conversation(loaded, system, settings)
     err.print(f"{model}: {HELP}", style="dim")
@@ -101,7 +110,7 @@ class Conversation:
         from clearhead.errors import UserError
 
         asked = [*self.messages, {"role": "user", "content": message}]
-        ids = self.model.chat_ids(asked)
+        ids = self._encode(asked)
         if len(ids) >= self.model.config.n_context:
             raise UserError(
                 f"the conversation has {len(ids)} tokens, which leaves no room for a reply in this model's "
@@ -115,6 +124,16 @@ class Conversation:
             print_text("\n")
         finally:
             self.messages = [*asked, {"role": "assistant", "content": "".join(pieces)}]
+
+    def _encode(self, messages: list[dict[str, str]]) -> list[int]:
+        """The prompt, with the chat template or, without one, as plain text, as the server does."""
+        from clearhead.text.conversations import render_plainly
+        from clearhead.text.inputs import encode_prompt
+
+        tokenizer = self.model.tokenizer
+        if tokenizer.chat_template is not None:
+            return self.model.chat_ids(messages)
+        return encode_prompt(render_plainly(messages) or None, tokenizer, self.model.config.n_vocab)
 
     def obey(self, command: str) -> str:
         """Run a slash command and return its message."""

@@ -82,8 +82,8 @@ def grade(
 ) -> None:
     """Grade the submissions.
 
-    Runs every submission in a process with limits, without the tests, and writes grades.csv, reasons.csv and
-    grades.json to the folder.
+    Runs every submission in a separate process, with limits and without access to the tests, and writes grades.csv,
+    reasons.csv and grades.json to the folder.
 
     \b
     For example:

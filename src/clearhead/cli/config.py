@@ -24,7 +24,7 @@ from clearhead.errors import UserError, guess
 from clearhead.files import open_regular, read_all
 
 NAME, VARIABLE = "clearhead.toml", "CLEARHEAD_CONFIG"
-LARGEST = 2**16  # bytes
+LARGEST = 2**13  # bytes; Python takes a second to read a key with thousands of dots
 
 # Besides numeric options, the file may set these. Other switches and strings must be typed.
 HARMLESS = frozenset(
@@ -33,9 +33,11 @@ HARMLESS = frozenset(
         "compiled",
         "deterministic",
         "device",
+        "dtype",
         "kind",
         "no_browser",
         "optimizer",
+        "plain_chat",
         "preset",
         "quantize",
         "recipe",

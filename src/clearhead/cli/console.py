@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 
 from clearhead.finite import finite
 from clearhead.runs.progress_line import clock as clock
@@ -20,10 +21,22 @@ from clearhead.summary_table import plural as plural
 if TYPE_CHECKING:
     from clearhead.text.corpus import Document
 
-CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+# What a terminal obeys instead of showing it, what reverses the order of the text after it, and what cannot be encoded.
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
-out = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
-err = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
+
+class EscapingConsole(Console):
+    """A console that escapes control characters in texts; only the console's own styles and cursor moves reach the
+    terminal.
+    """
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=printable(segment.text))
+
+
+out = EscapingConsole(highlight=False, markup=False, emoji=False, soft_wrap=True)
+err = EscapingConsole(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
 def read_argument(text: str) -> str:
@@ -56,6 +69,13 @@ def printable(text: str) -> str:
     return CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
+def in_one_line(text: str) -> str:
+    """The text with control characters, newlines and tabs escaped, as in a table."""
+    return printable(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
 def print_json(document: Any) -> None:
     """Print one JSON document; non-finite numbers become null."""
-    print(json.dumps(finite(document), indent=2, ensure_ascii=False, allow_nan=False))
+    text = json.dumps(finite(document), indent=2, ensure_ascii=False, allow_nan=False)
+    # JSON itself escapes only the first 32 control characters.
+    print(CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from clearhead.cli.completion import choose
+from clearhead.cli.completion import choose, complete_models
 from clearhead.cli.console import out as console
 from clearhead.cli.console import print_json
 from clearhead.cli.options import MODEL
@@ -28,6 +28,11 @@ def export(
         help="Data type of the matrices in a GGUF file: F32, F16 or Q8_0. [default: F16]",
         autocompletion=choose("F32", "F16", "Q8_0"),
     ),
+    base: Path = typer.Option(
+        None,
+        help="If MODEL is a LoRA adapter: the model to merge it into. [default: the one that it names]",
+        autocompletion=complete_models,
+    ),
     json: bool = typer.Option(False, "--json", help="Print the result as JSON."),
 ) -> None:
     """Export a model for other programs. Rejects models that those programs would compute differently.
@@ -35,12 +40,12 @@ def export(
     \b
     For example:
       clearhead export runs/my my.gguf
-      clearhead export runs/my my.gguf --numbers Q8_0
       clearhead export smollm2 smollm2-folder --to huggingface
+      clearhead export my-adapter merged --base smollm2
     """
     from clearhead.language_model import load
 
-    load(model, "cpu").export(out, to, numbers)
+    load(model, "cpu", base=base).export(out, to, numbers)
     written = sorted(out.glob("*")) if out.is_dir() else [out]
     size = sum(path.stat().st_size for path in written)
     if json:

@@ -137,6 +137,8 @@ def _site_of(symbol: str, trace: Trace, block: int, head: int | None) -> str:
 
 
 def _show_site(trace: AnyTrace, site: str, positions: range | None, json: bool) -> None:
+    from clearhead.inspect.sites import MATRICES
+
     T = len(trace.tokens)
     rows = positions or (range(T) if json else range(max(0, T - MOST_ROWS), T))
     value = trace.read(site, rows=slice(rows.start, rows.stop))
@@ -148,7 +150,7 @@ def _show_site(trace: AnyTrace, site: str, positions: range | None, json: bool) 
     value = value[:, None] if value.dim() == 1 else value
     draw, cell = (attention_table, SHARE) if site.endswith(".weights") else (number_table, NUMBER)
     fit = columns_that_fit(trace.tokens, rows, shutil.get_terminal_size().columns, cell)
-    is_matrix = site.endswith((".scores", ".scaled", ".masked", ".weights"))
+    is_matrix = ".head." in site and site.split(".")[-1] in MATRICES
     if is_matrix:
         # The last columns that fit, and by default no more rows than columns.
         last = rows.stop if trace.config.causal else T

@@ -29,9 +29,9 @@ def learn(
     weight: str | None = typer.Option(
         None,
         metavar="NAME",
-        help="Explain the change of one number of this weight, such as block.1.head.2.W_Q, with --at.",
+        help="Explain how one number of this weight changes, such as block.1.head.2.W_Q; requires --at.",
     ),
-    at: str | None = typer.Option(None, metavar="ROW,COLUMN", help="The number: its row and column."),
+    at: str | None = typer.Option(None, metavar="ROW,COLUMN", help="The row and column of that number."),
     other: str | None = typer.Option(
         None, help="Another text, whose loss is shown before and after the step."
     ),
@@ -44,8 +44,8 @@ def learn(
 ) -> None:
     """Show what one training step on a text would do.
 
-    Shows each token's loss, the loss before and after the step, and the weights that lower it most; or, for one
-    number of a weight, the terms of its update and the tokens that move it. The model does not change.
+    Shows each token's loss, the loss before and after the step, and the weights whose changes lower the loss most;
+    or, for one number of a weight, the terms of its update and the tokens that move it. The model does not change.
 
     \b
     For example:
@@ -82,7 +82,8 @@ def _parse_place(at: str) -> tuple[int, ...]:
 def _explain(lesson: Lesson, name: str, place: tuple[int, ...]) -> dict[str, Any]:
     row, *column = place
     parts = lesson.tokens(name, row, column[0] if column else None)
-    terms = lesson.update(name).at(*place)
+    update = lesson.update(name)
+    terms = update.at(*place)
     before, after = terms.pop("before"), terms.pop("after")
     return {
         "weight": name,
@@ -91,7 +92,10 @@ def _explain(lesson: Lesson, name: str, place: tuple[int, ...]) -> dict[str, Any
         "gradient": parts.total,
         "terms": terms,
         "after": after,
+        "cause": update.cause(*place),
         "tokens": [part._asdict() for part in parts.top(SHOWN_TOKENS)],
+        "others": parts.others(SHOWN_TOKENS),
+        "n_others": max(0, parts.values.numel() - SHOWN_TOKENS),
     }
 
 
@@ -104,11 +108,32 @@ def _show_number(document: dict[str, Any]) -> None:
     for name, value in terms.items():
         out.print(f"{name.replace('_', ' '):<{width}}  {value + 0.0:+.5g}")
     out.print(f"{'after':<{width}}  {document['after']:+.5g}")
+    out.print(f"\n{_why(document)}")
     out.print(
-        f"\nIts gradient is {document['gradient']:+.3e}, a sum over the positions of the text; these add most:"
+        f"\nIts gradient is {document['gradient']:+.3e}, a sum over the positions of the text. A positive part pushes "
+        "the weight down, a negative one up:"
     )
     for part in document["tokens"]:
         out.print(f"  {part['position']:>3} {show_token(part['token']):<12} {part['value']:+.3e}")
+    if document["n_others"]:
+        name = plural(document["n_others"], "other")
+        out.print(f"      {name:<12} {document['others']:+.3e}")
+
+
+def _why(document: dict[str, Any]) -> str:
+    """Which way the number goes, and why."""
+    cause, gradient = document["cause"], document["gradient"]
+    if cause is None:
+        return "It stays the same."
+    goes = f"It goes {'up' if document['after'] > document['before'] else 'down'}"
+    sign = "positive" if gradient > 0 else "negative" if gradient < 0 else "0"
+    if cause == "gradient":
+        return f"{goes} because its gradient is {sign}."
+    if cause == "weight_decay":
+        return f"{goes} because weight decay pulls it toward 0, more strongly than anything else moves it."
+    if cause.startswith("adapter"):
+        return f"{goes} because its adapters change."
+    return f"{goes} although its gradient is {sign}: what decides is {cause.replace('_', ' ')}."
 
 
 def _step_document(lesson: Lesson, effect: StepEffect) -> dict[str, Any]:
@@ -156,8 +181,10 @@ def _show_step(lesson: Lesson, effect: StepEffect) -> None:
     out.print(f"\nloss on this text     {effect.loss.before:.4f} → {effect.loss.after:.4f}")
     if effect.other is not None:
         out.print(f"loss on the other     {effect.other.before:.4f} → {effect.other.after:.4f}")
+    change = effect.loss.after - effect.loss.before
     out.print(
-        f"\nExpected change of the loss (gradient × change): {effect.expected:+.4f}; these weights lower it most:"
+        f"\nThe loss changed by {change:+.4f}. To first order (gradient × change), it would have changed by "
+        f"{effect.expected:+.4f}; these weights lower the loss most:"
     )
     for each in effect.weights:
         out.print(f"  {each.name:<24} {each.loss_change:+.4f}")

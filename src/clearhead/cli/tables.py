@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from clearhead.cli.console import out
+from clearhead.cli.console import in_one_line, out, printable
+from clearhead.summary_table import TableCell, show_cell, text_table
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -26,6 +27,21 @@ def print_table(headings: dict[str, str], rows: list[dict[str, Any]]) -> None:
     for line in lines:
         cells = zip(line, sides, widths, strict=True)
         out.print("  ".join(f"{cell:{side}{width}}" for cell, side, width in cells).rstrip())
+
+
+def emphasized_table(
+    headings: Sequence[str], rows: Sequence[Sequence[TableCell]], best: Sequence[int | None]
+) -> Text:
+    """A `text_table` in which the column `best` of each row is bold."""
+    lines = text_table(headings, rows).split("\n")
+    columns = zip(headings, *([show_cell(cell) for cell in row] for row in rows), strict=True)
+    widths = [max(map(len, column)) for column in columns]
+    found = [Text(line) for line in lines]
+    for line, column in zip(found[1:], best, strict=True):
+        if column is not None:
+            start = sum(widths[:column]) + 2 * column
+            line.stylize("bold", start, start + widths[column])
+    return Text("\n").join(found)
 
 
 def attention_table(
@@ -75,8 +91,8 @@ def columns_that_fit(tokens: Sequence[str], rows: range, width: int, cell: int) 
 
 
 def show_token(token: str) -> str:
-    """Make spaces and line breaks visible, so that tokens can be told apart."""
-    return token.replace(" ", "␣").replace("\n", "⏎").replace("\t", "⇥").replace("\xa0", "⍽")
+    """Make spaces, line breaks and control characters visible, so that tokens can be told apart."""
+    return printable(token.replace(" ", "␣").replace("\n", "⏎").replace("\t", "⇥").replace("\xa0", "⍽"))
 
 
 def _cell(name: str, value: object) -> str:
@@ -84,7 +100,7 @@ def _cell(name: str, value: object) -> str:
         return f"{value / 1e6:,.1f}"
     if isinstance(value, float):
         return f"{value:.4f}"
-    return f"{value:,}" if isinstance(value, int) else str(value or "")
+    return f"{value:,}" if isinstance(value, int) else in_one_line(str(value or ""))
 
 
 def _header(tokens: Sequence[str], rows: range, columns: range, cell: int) -> Text:

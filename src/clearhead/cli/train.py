@@ -16,6 +16,7 @@ from clearhead.cli.config import typed_again
 from clearhead.cli.console import err, plural, print_json
 from clearhead.cli.options import DEVICE, PRESET, SEED, TEXT, TOKENIZER, VALIDATION, VOCAB
 from clearhead.cli.progress import TerminalObserver, print_notes
+from clearhead.runs.teacher_folders import MOST_TEACHERS
 
 if TYPE_CHECKING:
     from clearhead.runs.reports import Reports
@@ -51,14 +52,22 @@ def train(
     teachers: int = typer.Option(
         None,
         min=0,
+        max=MOST_TEACHERS,
         metavar="N",
-        help="Train N models first and distill them into one (0: never). [default: if the text is short for the time]",
+        help="Train N models first and distill them into one (0: never). [default: if the text would otherwise be "
+        "repeated too often]",
     ),
     from_teachers: list[str] = typer.Option(
         None,
         metavar="MODEL",
-        help="Distill: learn what this model predicts, and in part the text itself (may be repeated; one tokenizer).",
+        help="Distill: learn from the predictions of this model, or of those in this folder or matching a quoted "
+        "pattern, and in part from the text (may be repeated).",
         autocompletion=complete_models,
+    ),
+    keep_teachers: bool = typer.Option(
+        True,
+        "--keep-teachers/--discard-teachers",
+        help="Keep the teachers that the run trains, or delete them once it is finished.",
     ),
     kind: str = typer.Option(
         "transformer",
@@ -101,6 +110,11 @@ def train(
     compiled: bool = typer.Option(
         None, "--compile/--no-compile", help="Compile the blocks for CUDA. [default: if the run is long]"
     ),
+    dtype: str = typer.Option(
+        None,
+        help="float32 or bfloat16, for matrix products. [default: the faster one]",
+        autocompletion=choose("float32", "bfloat16"),
+    ),
     deterministic: bool = typer.Option(
         False, "--deterministic", help="Train deterministically on CUDA too, at some cost in speed."
     ),
@@ -130,11 +144,13 @@ def train(
       clearhead train my.txt --from smollm2 --lora 8
     """
     began = time.perf_counter()  # before importing torch, which takes a while
-    from clearhead.runs.reports import Reports
+    from clearhead.runs.reports import Reports, check_working_folder
     from clearhead.runs.request import TrainingRequest
     from clearhead.runtime.device import pick_device
     from clearhead.runtime.process_group import ProcessGroup
 
+    if wandb is not None:
+        check_working_folder()
     reports = Reports(tensorboard, wandb)
     group = ProcessGroup.join(pick_device(device))
     err.quiet = not group.is_main
@@ -145,6 +161,7 @@ def train(
         lora=lora,
         teachers=teachers,
         from_teachers=from_teachers or None,
+        keep_teachers=keep_teachers,
         kind=kind,
         order=order,
         preset=preset,
@@ -166,6 +183,7 @@ def train(
         seed=seed,
         sharded=sharded,
         compiled=compiled,
+        dtype=dtype,
         deterministic=deterministic,
         device=device,
     )
@@ -270,7 +288,8 @@ def show_outcome(outcome: Outcome, json: bool = False) -> None:
         )
     for message in outcome.summary:
         err.print(message)
-    err.print(f"saved to {folder}; try: clearhead {_suggest_use(run, folder)}")
+    if outcome.phase is None:
+        err.print(f"saved to {folder}; try: clearhead {_suggest_use(run, folder)}")
     if json:
         print_json({"out": str(folder), **_summary(run, training), "seconds": run.seconds})
 
