@@ -10,6 +10,7 @@ from clearhead.inspect.edits import Edit
 from tests.web.visitor import fixed, percent, shows, visible
 
 TEXT, OTHER = "The duck was too tired", "The duck was too happy"
+LOGIT_PARTS = "[data-part]:not(.score [data-part])"  # without those of the attention score
 
 
 def number(text):
@@ -385,7 +386,7 @@ def test_attribution_is_followed_back_through_a_head(visitor, model):
     expected = trace.attribute(target)
     total = visitor.page.get_by_test_id("total")
     visitor.expect(lambda: number(total.inner_text()), pytest.approx(expected.total, abs=0.002))
-    parts = visitor.page.locator("[data-part]")
+    parts = visitor.page.locator(LOGIT_PARTS)
     for part in parts.all():
         value = expected[part.get_attribute("data-part")]
         assert number(part.inner_text()) == pytest.approx(value, abs=0.002)
@@ -437,7 +438,7 @@ def test_attribution_of_one_token_instead_of_another(visitor, model):
     assert picker.locator(f"option[value='{target}']").count() == 0  # not the token itself
     picker.select_option(str(other))
     visitor.expect(lambda: f"against={other}" in visitor.url, True)
-    total, parts = visitor.page.get_by_test_id("total"), visitor.page.locator("[data-part]")
+    total, parts = visitor.page.get_by_test_id("total"), visitor.page.locator(LOGIT_PARTS)
     expected = trace.attribute(target, against=other)
     difference = (trace.logits[-1, target] - trace.logits[-1, other]).item()
     for _ in range(2):
@@ -518,14 +519,26 @@ def test_attention_is_explained_by_the_difference_to_the_runner_up(visit, model)
     score = (scores[looked_at] - scores[second]).item()
     formula = visitor.page.locator(".katex-html", has_text=f"={fixed(score, 2)}")
     formula.wait_for()
-    pairs = trace.block[1].head[1].why(-1, looked_at, against=second).top(8)
-    first = visitor.page.locator(".pairs li").first.bounding_box()
+    split = trace.block[1].head[1].why(-1, looked_at, against=second)
+    first = visitor.page.locator(".score li").first.bounding_box()
     assert first["y"] + first["height"] < 768  # without scrolling
-    shown = visitor.page.locator(".pairs li .number")
-    visitor.expect(shown.count, len(pairs) + 1)
-    values = [number(text) for text in shown.all_inner_texts()]
-    assert values[:-1] == pytest.approx([value for _, _, value in pairs], abs=0.002)
-    assert sum(values) == pytest.approx(score, abs=0.01)  # including the remainder in the last line
+    shown = visitor.page.locator(".score li .number")
+
+    def values():
+        return [number(text) for text in shown.all_inner_texts()]
+
+    for button, side in (("written at “", split.by_key), ("written at “", split.by_query)):
+        buttons = visitor.page.get_by_role("button", name=button)
+        (buttons.first if side.title == split.by_key.title else buttons.last).click()
+        expected = [value for _, value in side.top(99)]
+        visitor.expect(lambda expected=expected: values()[:8], pytest.approx(expected[:8], abs=0.002))
+        # The last line is the sum of all others: no other line is needed, and it is not the longest.
+        listed = visitor.page.locator(".score li .number[data-part]").count()
+        assert abs(sum(expected[listed:])) <= abs(expected[0])
+        assert sum(values()) == pytest.approx(score, abs=0.01)
+    assert "byQuery=yes" in visitor.url
+    visitor.page.reload()
+    visitor.expect(lambda: values()[:8], pytest.approx(expected[:8], abs=0.002))
     visitor.open(model="modern", text=TEXT, view="why", block=1, head=1, row=0)
     visitor.page.get_by_text("can attend to no other token").wait_for()
 

@@ -15,6 +15,7 @@ from clearhead.inspect.trace import Trace
 from clearhead.inspect.weights import weight, weight_names
 from clearhead.model.config import PRESETS, Config
 from clearhead.model.transformer import Transformer
+from tests.shapes import GEMMA2, OLMO2_WITH_YARN
 
 WEB = Path(__file__).parents[2] / "web"
 SIZES = {"n_vocab": 11, "n_context": 8, "n_block": 2, "n_head": 2, "d_model": 12}
@@ -43,6 +44,9 @@ KINDS = {
         "rope_scaling": {"kind": "linear", "factor": 8.0},
         "d_k": 10,
     },
+    "OLMo 2, YaRN": {**OLMO2_WITH_YARN, "n_kv_head": 1},
+    "capped, like Gemma 2": {**GEMMA2, "n_kv_head": 1},
+    "SmolLM3": {**PRESETS["modern"], "qk_norm": False, "unrotated_blocks": [1]},
     "stretched": {
         **PRESETS["modern"],
         "rope_scaling": {

@@ -19,6 +19,7 @@ from clearhead.model.config import PRESETS, Config
 from clearhead.model.transformer import Transformer
 from clearhead.server.in_process import InProcessClient
 from clearhead.text.tokenizer import Tokenizer
+from tests.shapes import OLMO2_WITH_YARN
 from tests.web.test_derivation import KINDS as DERIVED
 from tests.web.test_derivation import WEB
 
@@ -28,6 +29,10 @@ KINDS = {
     "groups of heads": {**PRESETS["modern"], "n_head": 4, "n_kv_head": 2, "d_head": 6, "n_block": 3},
     "QK-norm with shifts": {**PRESETS["gpt2"], "qk_norm": True, "parallel": True, "post_norm": True},
     "long context": {**PRESETS["modern"], "n_context": 200, "rotary_base": 1e6, "d_head": 32},
+    "GPT-Neo": {**PRESETS["gpt2"], "d_k": 1, "qkv_bias": False, "window": 3, "local_blocks": [1]},
+    "Phi-4": {**PRESETS["modern"], "qk_norm": False, "n_kv_head": 1, "rotary_dim": 4},
+    "OLMo 2, YaRN": {**OLMO2_WITH_YARN, "n_head": 4, "d_head": 6, "n_kv_head": 2},
+    "SmolLM3": {**PRESETS["modern"], "qk_norm": False, "n_kv_head": 1, "unrotated_blocks": [1]},
     "odd sinusoids": {**PRESETS["gpt2"], "position": "sinusoidal", "d_model": 15, "n_head": 3},
 }
 IDS = [3, 1, 4, 1, 5, 9, 2]

@@ -35,7 +35,7 @@ def test_numbers_are_exported_as_csv_and_npy(visitor, models, tmp_path, site):
     assert path.name == f"modern-{site}.npy"
     taken = numpy.load(path)
     assert taken.dtype == numpy.float32
-    numpy.testing.assert_allclose(taken, expected, rtol=1e-5, atol=1e-6)
+    numpy.testing.assert_allclose(taken, expected, rtol=1e-5, atol=1e-5)
     with take(visitor, "CSV", tmp_path).open(encoding="utf-8", newline="") as file:
         head, *rows = csv.reader(file)
     numbers = numpy.array([row[1:] for row in rows], dtype=numpy.float32)
@@ -201,6 +201,24 @@ def test_saved_view_opens_in_the_same_state_without_a_server(visit, tmp_path):
     other.settle()
     assert seen(other) == seen(visitor)
     assert parse_qs(urlsplit(other.url).query) == parse_qs(urlsplit(visitor.url).query)
+
+
+def test_saved_view_keeps_the_authors_language_and_follows_the_readers_colors(visit, tmp_path):
+    visitor = visit(locale="de-DE", color_scheme="light")
+    visitor.open(**PLACE)
+    visitor.button("Teilen").click()
+    with visitor.page.expect_download(timeout=300_000) as download:
+        visitor.page.get_by_role("dialog", name="Teilen").get_by_role("button").first.click()
+    path = tmp_path / download.value.suggested_filename
+    download.value.save_as(path)
+    other = visit(locale="en-GB", color_scheme="dark")
+    other.forgive("another host: file:")
+    other.page.goto(path.as_uri())
+    other.settle()
+    root = other.page.locator("html")
+    assert (root.get_attribute("lang"), root.get_attribute("data-theme")) == ("de", "dark")
+    other.page.emulate_media(color_scheme="light")
+    other.expect(lambda: root.get_attribute("data-theme"), "light")
 
 
 def test_view_that_needs_a_server_cannot_be_saved(visitor):

@@ -25,7 +25,9 @@ def number(text):
 
 
 def found(visitor, name):
-    return number(visitor.page.locator(f"[data-findings='{name}']").inner_text())
+    """A finding; None while it is hidden because the lab runs again."""
+    text = visitor.page.locator(f"[data-findings='{name}']").inner_text()
+    return number(text) if text else None
 
 
 def test_lab_is_rerun_with_new_settings(visitor):
@@ -52,6 +54,51 @@ def test_selecting_another_lab_shows_its_line_chart(visitor):
     assert "lab=scale" in visitor.url
     points = visitor.page.locator("[data-line=undivided]").first.get_attribute("points").split()
     assert len(points) == len(clearhead.lab("scale").part("largest weight").x)
+
+
+def test_back_returns_to_the_lab_before_and_then_to_the_view_before(visitor):
+    visitor.open(model="modern", text=TEXT)
+    visitor.button("Labs").click()
+    heading = visitor.page.locator("article h3")
+    for name in ("position", "window"):
+        visitor.button(LABS[name].title).click()
+        visitor.expect(heading.inner_text, LABS[name].title)
+    visitor.settle()
+    visitor.page.go_back()
+    visitor.expect(heading.inner_text, LABS["position"].title)
+    visitor.page.go_back()
+    visitor.expect(lambda: "view=labs" in visitor.url and "lab=" not in visitor.url, True)
+    visitor.page.go_back()
+    visitor.page.locator("[data-place=flow]").wait_for()
+    visitor.settle()
+
+
+def test_the_result_of_other_settings_is_hidden(visitor):
+    visitor.open(model="modern", text=TEXT, view="labs", lab="attention")
+    result = visitor.page.get_by_test_id("lab-result")
+    visitor.expect(result.is_visible, True)
+    waiting = []
+    visitor.page.route("**/api/lab", lambda route: waiting.append(route))
+    visitor.page.get_by_label("boost").fill("10")  # still in the field: it runs without leaving it
+    visitor.expect(result.is_visible, False)
+    visitor.page.get_by_role("status").filter(has_text="Running").wait_for()
+    for route in waiting:
+        route.continue_()
+    visitor.page.unroute("**/api/lab")
+    visitor.expect(result.is_visible, True)
+
+
+def test_lab_uses_the_text_above_or_says_that_it_does_not(visitor, models):
+    visitor.open(model="modern", text=TEXT, view="labs")
+    visitor.page.get_by_text("not the text above").wait_for()
+    visitor.page.get_by_role("button", name=LABS["window"].title).click()
+    visitor.page.get_by_text("not the one above").wait_for()
+    visitor.page.get_by_role("button", name="Use the text above").click()
+    visitor.expect(visitor.page.get_by_label("prompt").input_value, TEXT)
+    assert visitor.page.get_by_role("button", name="Use the text above").count() == 0
+    result = clearhead.lab("window", model=models["modern"], prompt=TEXT)
+    name = "largest change in log-probability with the tokens outside reversed"
+    visitor.expect(lambda: found(visitor, name), pytest.approx(result.findings[name], rel=1e-2))
 
 
 def test_invalid_setting_is_reported(visitor):

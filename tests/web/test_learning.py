@@ -109,6 +109,19 @@ def test_a_weight_shows_its_update(visitor, lesson):
     assert len(terms) == len(numbers) - 2
     assert sum(terms) == shown["change"] == shown["after"] - shown["before"]  # exactly, as printed
     gradient = expected.gradient["block.0.head.1.W_Q"][3, 1].item()
+    for parts in update.get_by_test_id(
+        "parts"
+    ).all():  # those shown and the others sum to the gradient, as printed
+        whole, *shown_parts = [read(part) for part in parts.locator("[data-part]").all()]
+        assert sum(shown_parts) == whole
+        assert float(whole) == pytest.approx(gradient, rel=0.01)
+    bars = update.get_by_test_id("parts").locator("li:has([data-part]):has(.bar)").all()
+    assert bars
+    for part in bars:  # a positive part pushes down, to the left
+        number = read(part.locator("[data-part]"))
+        if number:
+            assert (part.locator(".bar.negative").count() == 1) == (number > 0)
+            assert ("↓" if number > 0 else "↑") in part.inner_text()
     way = "up" if numbers["after"] > numbers["before"] else "down"
     assert update.get_by_test_id("why").inner_text().startswith(f"It goes {way}")
     assert near(card.get_by_test_id("chain-sum").inner_text(), gradient)
@@ -147,12 +160,19 @@ def test_terms_of_the_optimizer_are_explained(visitor):
     tooltip.filter(has_text="AdamW divides by the root").wait_for()
 
 
-def test_it_opens_at_the_largest_loss(visitor, lesson):
-    expected = lesson().losses.nan_to_num(-1).argmax().item()
-    visitor.open(model="modern", text=TEXT, view="learning")
+def test_it_opens_with_the_selected_token_and_block(visitor):
+    visitor.open(model="modern", text=TEXT, block=1, row=3, open="block.1.input:3:1")
+    visitor.button("Learning").click()
+    visitor.settle()
+    assert all(part in visitor.url for part in ("block=1", "row=3", "open="))
     row = visitor.page.locator(".stages tr.current [data-row]").first
-    assert row.get_attribute("data-row") == str(expected)
-    assert "row=" not in visitor.url
+    assert row.get_attribute("data-row") == "3"
+    assert visitor.site == "block.1.output"
+    visitor.page.go_back()
+    visitor.settle()
+    visitor.page.locator("[data-testid=card] h3[data-cell='block.1.input 3 1']").wait_for()
+    visitor.page.go_forward()
+    visitor.settle()
     visitor.page.locator(".stages [data-stage=final][data-row='1']").click()
     visitor.expect(lambda: row.get_attribute("data-row"), "1")
     assert "row=1" in visitor.url
@@ -219,6 +239,40 @@ def test_taking_several_steps(visitor, lesson):
     visitor.expect(lambda: "taken" in visitor.url, False)
 
 
+def test_steps_belong_to_their_text(visitor, models):
+    visitor.open(model="modern", text=TEXT, view="learning", taken=3)
+    visitor.expect(visitor.page.get_by_label("Step shown").count, 1)
+    visitor.type("A cat")
+    visitor.settle()
+    visitor.expect(lambda: "taken" in visitor.url, False)
+    expected = f"{ch.learn(models['modern'], 'A cat').loss:.2f}"
+    visitor.expect(lambda: expected in visitor.page.get_by_test_id("lesson-loss").inner_text(), True)
+
+
+def test_any_of_several_steps_is_shown(visitor, lesson):
+    third = lesson().step(2)
+    place = {"taken": 3, "chain": "block.0.head.1.W_Q:3:1"}
+    visitor.open(model="modern", text=TEXT, view="learning", **place)
+    update = visitor.page.get_by_test_id("update")
+    befores = {
+        step: each.update("block.0.head.1.W_Q").at(3, 1)["before"]
+        for step, each in ((3, third), (1, lesson()))
+    }
+    assert float(read(update.get_by_test_id("before"))) == pytest.approx(befores[3], abs=1e-4)
+    assert abs(befores[3] - befores[1]) > 3e-4
+    visitor.page.get_by_label("Step shown").select_option("Step 1")
+    visitor.settle()
+    assert float(read(update.get_by_test_id("before"))) == pytest.approx(befores[1], abs=1e-6)
+    assert "lessonStep=1" in visitor.url
+
+
+def test_a_cut_text_is_said(visitor, models):
+    long = "The duck was too tired to swim. " * 20
+    count = len(models["modern"].tokenizer.encode(long))
+    visitor.open(model="modern", text=long, view="learning")
+    assert f"last 48 of {count} tokens" in visitor.page.get_by_test_id("cut").inner_text()
+
+
 def test_the_other_text_is_in_its_field(visitor):
     visitor.open(model="modern", text=TEXT, view="learning", lesson="step")
     field = visitor.page.get_by_label("Another text")
@@ -280,9 +334,21 @@ def test_a_training_run_shows_when_a_head_moved(visit, home, tmp_path, story_tex
         relative = 100 * ((new - old).norm() / old.norm()).item()
         shown = float(re.sub(r"[^\d,.]", "", cell.inner_text()).replace(",", "."))
         assert shown == pytest.approx(relative, rel=0.1, abs=0.02)
-        visitor.expect(visitor.page.get_by_test_id("batch").locator("li").count, 4)
+        batch = visitor.page.get_by_test_id("batch").locator("li button")
+        visitor.expect(batch.count, 4)
+        chosen = batch.first.inner_text()
+        batch.first.click()
+        visitor.settle()
+        shown = visitor.page.get_by_test_id("lesson-loss").inner_text()
+        loss = ch.learn(ch.load(place / "my"), chosen).loss
+        assert float(re.search(r"\d+[.,]\d+", shown)[0].replace(",", ".")) == pytest.approx(loss, rel=0.01)
+        visitor.button("Trainingslauf").click()
+        visitor.expect(batch.count, 4)
+        text = text.rename(tmp_path / "moved.txt")
+        visitor.forgive("status 400|400")
         visitor.page.get_by_label("Trainingszeit", exact=True).last.press("ArrowRight")
         visitor.expect(lambda: "interval=1" in visitor.url, True)
         visitor.settle()
+        visitor.page.get_by_text("Um zu sehen, welche Texte einen Kopf bewegen").wait_for()
         assert visitor.page.evaluate("document.documentElement.scrollHeight") <= 768
     registry.close(cancel=True)

@@ -347,3 +347,10 @@ def test_stops_fit_the_width_of_a_phone(visit, axe, locale):
         go(visitor, stop)
         assert visitor.page.evaluate("document.documentElement.scrollWidth") == 360, stop
     assert axe(visitor) == []
+
+
+def test_numbers_fit_into_their_fields(visitor):
+    go(visitor, "000.3")
+    fields = visitor.page.locator(".figure input[type=number]")
+    assert "-0.5" in fields.evaluate_all("fields => fields.map((field) => field.value)")
+    assert fields.evaluate_all("fields => fields.every((field) => field.scrollWidth <= field.clientWidth)")

@@ -7,7 +7,7 @@ from io import BytesIO
 import pytest
 from PIL import Image, ImageChops
 
-from tests.web.visitor import percent, precise, short, visible
+from tests.web.visitor import fixed, percent, precise, short, visible
 
 TEXT = "The duck was too tired to cross"
 SITE = "block.0.head.0.weights"
@@ -135,6 +135,24 @@ def test_masked_future_is_hatched(visit, scheme):
     assert all(hatched)
 
 
+def test_values_of_the_future_are_hatched(visitor, models):
+    trace = models["modern"].inspect(TEXT)
+    visitor.open(model="modern", text=TEXT, step="weigh", row=2)
+    visitor.see("block.0.head.0.weighed")
+    hatched = visitor.page.locator("[role=gridcell]").evaluate_all(
+        """(cells) => cells.map((cell) => [
+          +cell.dataset.row,
+          getComputedStyle(cell).backgroundImage.startsWith("repeating-linear-gradient"),
+        ])"""
+    )
+    assert len(hatched) > 30
+    assert all(is_hatched == (key > 2) for key, is_hatched in hatched)
+    visitor.page.locator(".footer").get_by_text("0.49 masked").wait_for()
+    visitor.page.locator("[role=gridcell][data-row='3'][data-column='1']").hover()
+    query, key = (visible(trace.tokens[i]) for i in (2, 3))
+    visitor.expect(lambda: tooltip(visitor), f"The mask keeps “{query}” from attending to “{key}”")
+
+
 def test_scores_and_vectors_have_tooltips(visitor, models):
     trace = models["modern"].inspect(TEXT)
     visitor.open(model="modern", text=TEXT, step="compare")
@@ -186,7 +204,7 @@ def test_blocks_in_the_flow_say_what_they_added(visitor, models):
         visitor.expect(
             lambda: tooltip(visitor),
             f"Block {block} at “{visible(trace.tokens[row])}”: attention added {attention} and feed-forward "
-            f"{feedforward} times the length of the vector that came in. "
+            f"{feedforward} times the length of the incoming vector. "
             f"The logit lens reads “{read}” here ({percent(best.values.item())}).",
         )
 
@@ -295,3 +313,35 @@ def test_the_selected_row_is_whole_in_a_long_text(visit):
     visitor.expect(lambda: hidden.inner_text()[:1], "▴")  # the last token is selected
     hidden.click()
     visitor.expect(lambda: "▾" in "".join(hidden.all_inner_texts()), True)
+
+
+@pytest.mark.parametrize("model", ["lecture", "modern"])
+def test_norm_shows_one_vector_before_and_after_on_one_scale(visit, models, model):
+    visitor = visit(width=1366, height=768)
+    visitor.open(model=model, text=TEXT, part="norm2", block=1, step="norm", row=2)
+    trace = models[model].inspect(TEXT)
+    before, after = (trace[f"block.1.{name}"][2] for name in ("middle", "normed2"))
+    figure = visitor.page.locator("figure", has=visitor.page.locator("[data-stage]"))
+    figure.wait_for()
+    for stage, values in (("before", before), ("after", after)):
+        if model == "lecture":
+            mean, deviation = (fixed(each.item(), 2) for each in (values.mean(), values.std(correction=0)))
+            shown = f"mean {mean}, standard deviation {deviation}"
+        else:
+            shown = f"root mean square {fixed(values.square().mean().sqrt().item(), 2)}"
+        assert shown in figure.locator(f"[data-stage={stage}]").inner_text()
+    between = figure.locator("[data-stage=standardized]").inner_text()
+    assert (
+        "mean 0.00, standard deviation 1.00" if model == "lecture" else "root mean square 1.00"
+    ) in between
+    # A click explains the dimension under the pointer, and both tabs have the same color scale.
+    strip = figure.locator("canvas").last
+    strip.click(position={"x": strip.bounding_box()["width"] - 2, "y": 6})
+    last = trace.config.d_model - 1
+    visitor.see("block.1.normed2", ("block.1.normed2", 2, last))
+    legend = visitor.page.locator("[data-place=detail] .footer [data-testid=legend]")
+    ends = legend.inner_text()
+    visitor.page.locator("[data-place=detail] .tabs button").last.click()
+    visitor.see("block.1.middle")
+    digits = re.compile(r"[\d.]+")
+    assert digits.findall(legend.inner_text())[-1] == digits.findall(ends)[-1]

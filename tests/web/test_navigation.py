@@ -371,3 +371,11 @@ def test_the_input_of_a_block_is_shown_in_that_block(visitor):
     visitor.page.locator("[data-testid=card] .number").first.click()
     visitor.see("block.0.output", ("block.0.output", 3, 1))
     assert visitor.page.locator(".detail h2").inner_text() == "Block 0: Add feed-forward"
+
+
+def test_hints_are_whole_on_a_small_laptop(visit):
+    visitor = visit(width=1280, height=720)
+    visitor.open(model="modern", text="The duck was too tired", block=1)
+    hints = visitor.page.locator("[data-testid=card] .order")
+    hints.first.wait_for()
+    assert hints.evaluate_all("(all) => all.every((each) => each.scrollWidth <= each.clientWidth)")

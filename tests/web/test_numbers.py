@@ -1,6 +1,7 @@
 """Every number on the page is the model's, to the digits shown."""
 
 import math
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -8,6 +9,8 @@ import torch
 
 from clearhead.generate.sampler import filter_logits
 from clearhead.generate.sampling import Sampling
+from clearhead.language_model import LanguageModel
+from clearhead.model.transformer import Transformer
 from tests.web.visitor import percent, precise, short, shows, visible
 
 PROMPTS = ["The duck was too tired", "a", "Tom saw a ball. 2 + 2 = 4"]
@@ -32,6 +35,13 @@ def numbers_of(model, text):
     return trace, at
 
 
+def with_caps(model):
+    """The same model with soft-capping, low enough to change its numbers."""
+    network = Transformer(replace(model.config, score_cap=1.5, logit_cap=2.5)).eval()
+    network.load_state_dict(model.network.state_dict())
+    return LanguageModel(network, model.tokenizer)
+
+
 def steps_of(model, blocks, head):
     """Sites of each step, in the order the page visits them."""
     config = model.config
@@ -49,7 +59,7 @@ def steps_of(model, blocks, head):
             *([[f"{h}.query", f"{h}.key"]] if not learned else []),
             *(
                 [f"{h}.{each}"]
-                for each in ("scores", "scaled", "masked", "weights", WEIGHED, "mixed", "output")
+                for each in ("scores", "scaled", *capped, "masked", "weights", WEIGHED, "mixed", "output")
             ),
             [f"{b}.attention"],
             [f"{b}.middle"],
@@ -62,12 +72,14 @@ def steps_of(model, blocks, head):
 
     learned = config.position == "learned"
     gated = config.feedforward == "swiglu"
+    capped = [] if config.score_cap is None else ["capped"]
     return [
         ["embedding"],
         *([["position"]] if learned else []),
         ["block.0.input"],
         *(step for block in blocks for step in steps_of_block(f"block.{block}")),
         *norm("final", f"block.{config.n_block - 1}.output"),
+        *([] if config.logit_cap is None else [["logits_raw"]]),
         ["logits"],
         ["probabilities"],
     ]

@@ -424,3 +424,17 @@ def test_steps_are_tidy_on_a_small_laptop(visit):
     visitor.see("block.0.head.0.weights")
     overflow = "(all) => Math.max(...all.map((each) => each.scrollWidth - each.clientWidth))"
     visitor.expect(lambda: visitor.page.locator(".formula").evaluate_all(overflow) <= 1, True)
+
+
+def test_everything_fits_in_german_on_a_small_screen(visit):
+    visitor = visit(width=1280, height=720, locale="de-DE")
+    visitor.open(model="lecture", text="The duck was too tired", block=1)
+    assert visitor.page.get_by_text("1 / 2", exact=True).count() == 0  # all columns are on one page
+    for bar in (".parts", ".steps"):
+        tops = visitor.page.locator(f"[data-place=detail] {bar} > button").evaluate_all(
+            "(all) => all.map((each) => each.getBoundingClientRect().top)"
+        )
+        assert len(set(tops)) == 1, bar
+    assert visitor.page.locator(".flow .hidden-rows").count() == 0
+    footer = visitor.page.locator(".flow .footer").bounding_box()
+    assert footer["height"] < 30  # the legend and the menu are on one line

@@ -44,6 +44,17 @@ def test_a_view_is_loading_until_it_is_ready(visitor):
     assert status.count() == 0
 
 
+def test_heads_are_busy_until_they_are_scored(visitor):
+    visitor.open(model="modern", text=TEXT, view="heads")
+    section = visitor.page.get_by_role("region", name="All heads")
+    release = hold(visitor, "/api/heads")
+    visitor.page.get_by_label("Sort by").select_option("previous")
+    visitor.page.get_by_role("status").filter(has_text="Scoring every head").wait_for()
+    assert section.get_attribute("aria-busy") == "true"
+    release()
+    visitor.expect(lambda: section.get_attribute("aria-busy"), "false")
+
+
 def test_next_words_are_not_excluded_while_their_logits_load(visitor, models):
     visitor.open(model="modern", text=TEXT)
     release = hold(visitor, "/api/sites")

@@ -13,7 +13,7 @@ import { type FileSource, openFiles, readJson } from "./engine/weights/files";
 import { loadFonts } from "./fonts";
 import { Page } from "./state/page.svelte";
 import { handleShortcut } from "./state/shortcuts";
-import { systemTheme } from "./state/theme";
+import { followSystem } from "./state/theme";
 import "./style.css";
 import EmbeddedExplorer from "./views/EmbeddedExplorer.svelte";
 import LivePage from "./views/LivePage.svelte";
@@ -21,6 +21,7 @@ import PublishedPage from "./views/PublishedPage.svelte";
 
 const target = document.getElementById("page")!;
 const files = embeddedFiles();
+const { language } = target.dataset; // in which the file was saved
 
 try {
   await loadFonts();
@@ -42,9 +43,14 @@ async function showFile(recording: Uint8Array<ArrayBuffer>): Promise<void> {
   const setTheme = (theme: Theme) => {
     document.documentElement.dataset.theme = page.theme = theme;
   };
-  setTheme(systemTheme());
+  let isChosen = false; // by the reader
+  followSystem(setTheme, () => isChosen);
+  const choose = (theme: Theme) => {
+    isChosen = true;
+    setTheme(theme);
+  };
   window.addEventListener("keydown", (event) => void handleShortcut(page, event));
-  const props = { page, ids: file.ids, edits: file.contents.edits, ontheme: setTheme };
+  const props = { page, ids: file.ids, edits: file.contents.edits, language, ontheme: choose };
   mount(EmbeddedExplorer, { target, props });
 }
 
@@ -68,7 +74,7 @@ async function showLive(): Promise<void> {
   const source: FileSource = isFolder ? { address: document.baseURI } : { files };
   const { labs, query } = await readJson<LiveIndex>(openFiles(source), LIVE_FILE);
   target.replaceChildren();
-  mount(LivePage, { target, props: { source, labs, query: query ?? "" } });
+  mount(LivePage, { target, props: { source, labs, query: query ?? "", language } });
 }
 
 /** The files inside this document, by name. */

@@ -74,8 +74,11 @@ export function paintBlocks(
 /** The token that the logit lens reads after each block, above the block's bars. */
 function paintLens(pen: Pen, layout: Layout, lens: string[], width: number, theme: Theme): void {
   const fill = theme === "light" ? "#5f6570" : "#a4aab5";
+  const [room, measure] = [width - 3, (text: string) => estimateWidth(text, LABEL_SIZE)];
   lens.forEach((token, block) => {
-    const label = abbreviate(tokenLabel(token), width - 3, (text) => estimateWidth(text, LABEL_SIZE));
+    const name = tokenLabel(token);
+    // In a narrow cell, the letters say more than the sign for the space before them.
+    const label = abbreviate(measure(name) > room ? name.replace(/^␣(?=.)/, "") : name, room, measure);
     const style = { size: LABEL_SIZE, fill, weight: block === lens.length - 1 ? 700 : 420 };
     pen.text(layout.columns.blocks.x + block * width, layout.top - 12, label, style);
   });

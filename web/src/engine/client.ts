@@ -31,7 +31,7 @@ export class ApiError extends Error {
   }
 }
 
-export type LessonInput = Pick<Schemas["LessonRequest"], "model" | "text">;
+export type LessonInput = Pick<Schemas["LessonRequest"], "model" | "text" | "number">;
 
 /** Sends a request. Notebooks, saved files and published folders replace the browser's own `fetch`. */
 export type Fetch = (path: string, init: RequestInit) => Promise<Response>;
@@ -200,6 +200,16 @@ export class ApiClient {
 
   async lab(request: Schemas["LabRequest"], signal?: AbortSignal): Promise<LabResponse> {
     return (await this.#request("POST", "/api/lab", request, signal)).json();
+  }
+
+  /** Measures how good a model is, which takes seconds to minutes. */
+  async report(request: Schemas["ReportRequest"], signal?: AbortSignal): Promise<Schemas["ReportResponse"]> {
+    return (await this.#request("POST", "/api/report", request, signal)).json();
+  }
+
+  /** What the report that is being made does. */
+  async reportProgress(): Promise<Schemas["ReportProgress"]> {
+    return (await this.#request("GET", "/api/report/progress")).json();
   }
 
   /** Computes one training step on a text. */

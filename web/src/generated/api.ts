@@ -55,7 +55,7 @@ export interface paths {
         put?: never;
         /**
          * Complete
-         * @description Continue a prompt.
+         * @description Continue a prompt, return the log-probabilities of its tokens, or both.
          */
         post: operations["complete_v1_completions_post"];
         delete?: never;
@@ -75,9 +75,49 @@ export interface paths {
         put?: never;
         /**
          * Chat
-         * @description Reply to a conversation, formatted with the model's chat template.
+         * @description Reply to a conversation, formatted with the model's chat template or, without one, as plain text.
          */
         post: operations["chat_v1_chat_completions_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/responses": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Respond
+         * @description Reply to a conversation, which the request contains in full.
+         */
+        post: operations["respond_v1_responses_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/embeddings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Embed
+         * @description Return a vector of length 1 for each text, from the `final` site.
+         */
+        post: operations["embed_v1_embeddings_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -606,6 +646,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/report/progress": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Progress
+         * @description Return what the current report is doing.
+         */
+        get: operations["progress_api_report_progress_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/report": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Report
+         * @description Report on a model. Takes seconds to minutes, and stops when the client disconnects.
+         */
+        post: operations["report_api_report_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/lesson/moves": {
         parameters: {
             query?: never;
@@ -617,7 +697,7 @@ export interface paths {
         put?: never;
         /**
          * Moves
-         * @description Return how far the weights of a head moved from each snapshot of a run to the next.
+         * @description Return how far the weights of a head moved from each snapshot of a run to the next, and to its model.
          */
         post: operations["moves_api_lesson_moves_post"];
         delete?: never;
@@ -837,7 +917,7 @@ export interface paths {
         put?: never;
         /**
          * Resume
-         * @description Resume a stopped run, or extend a finished one by some minutes.
+         * @description Resume a stopped run, or extend a finished one by a number of minutes.
          *
          *     A resumed run with a number of steps has the same result as without the interruption.
          */
@@ -912,6 +992,46 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /**
+         * AllowedChoice
+         * @description The functions that may be called.
+         */
+        AllowedChoice: {
+            /**
+             * Type
+             * @constant
+             */
+            type: "allowed_tools";
+            /**
+             * Mode
+             * @enum {string}
+             */
+            mode: "auto" | "required";
+            /** Tools */
+            tools: components["schemas"]["NamedChoice"][];
+        };
+        /**
+         * AllowedToolChoice
+         * @description The functions that may be called.
+         */
+        AllowedToolChoice: {
+            /**
+             * Type
+             * @constant
+             */
+            type: "allowed_tools";
+            allowed_tools: components["schemas"]["AllowedTools"];
+        };
+        /** AllowedTools */
+        AllowedTools: {
+            /**
+             * Mode
+             * @enum {string}
+             */
+            mode: "auto" | "required";
+            /** Tools */
+            tools: components["schemas"]["NamedTool"][];
+        };
         /** Alternative */
         Alternative: {
             /** Token */
@@ -1004,6 +1124,16 @@ export interface components {
              */
             gradient: number | null;
         };
+        /** CalledFunction */
+        CalledFunction: {
+            /** Name */
+            name: string;
+            /**
+             * Arguments
+             * @description A JSON object.
+             */
+            arguments: string;
+        };
         /**
          * ChainRequest
          * @description One number whose gradient is explained by the chain rule.
@@ -1020,6 +1150,12 @@ export interface components {
              * @example The duck crossed the road
              */
             text: string | number[];
+            /**
+             * Number
+             * @description Of several steps on this text, which one to explain, counted from 1.
+             * @default 1
+             */
+            number?: number;
             /**
              * Name
              * @description A site listed by /api/trace, or a weight.
@@ -1113,7 +1249,7 @@ export interface components {
             message: components["schemas"]["Reply"];
             logprobs: components["schemas"]["ChatLogprobs"] | null;
             /** Finish Reason */
-            finish_reason: ("stop" | "length") | null;
+            finish_reason: ("stop" | "length" | "tool_calls") | null;
         };
         /** ChatCompletion */
         ChatCompletion: {
@@ -1140,7 +1276,7 @@ export interface components {
         };
         /**
          * ChatRequest
-         * @description A conversation to continue, formatted with the model's chat template.
+         * @description A conversation to continue, formatted with the model's chat template or, without one, as plain text.
          */
         ChatRequest: {
             /** User */
@@ -1155,10 +1291,20 @@ export interface components {
             safety_identifier?: unknown;
             /** Prompt Cache Key */
             prompt_cache_key?: unknown;
+            /** Prompt Cache Retention */
+            prompt_cache_retention?: unknown;
+            /** Prompt Cache Options */
+            prompt_cache_options?: unknown;
             /** Parallel Tool Calls */
             parallel_tool_calls?: unknown;
-            /** Tool Choice */
-            tool_choice?: ("none" | "auto") | null;
+            /** Reasoning Effort */
+            reasoning_effort?: unknown;
+            /** Verbosity */
+            verbosity?: unknown;
+            /** Prediction */
+            prediction?: unknown;
+            /** Modalities */
+            modalities?: "text"[] | null;
             /**
              * Stream
              * @description Whether to stream the text as server-sent events.
@@ -1174,7 +1320,7 @@ export interface components {
             temperature?: number | null;
             /**
              * Top P
-             * @description Sample only from the most probable tokens that together reach this probability.
+             * @description Sample only from the most probable tokens that together reach this probability. 0 means greedy decoding.
              */
             top_p?: number | null;
             /**
@@ -1227,7 +1373,7 @@ export interface components {
             stop?: string | string[] | null;
             /**
              * N
-             * @description Generate this many texts. At most 16 for all prompts together.
+             * @description Generate this many texts. At most 128 for all prompts together.
              * @default 1
              */
             n?: number | null;
@@ -1257,7 +1403,7 @@ export interface components {
             max_tokens?: number | null;
             /**
              * Max Completion Tokens
-             * @description The newer name of max_tokens; it takes precedence.
+             * @description The newer name for max_tokens; it takes precedence.
              */
             max_completion_tokens?: number | null;
             /**
@@ -1270,9 +1416,14 @@ export interface components {
             top_logprobs?: number | null;
             /**
              * Tools
-             * @description Not supported.
+             * @description Functions that the model may call, one per reply.
              */
-            tools?: unknown[] | null;
+            tools?: components["schemas"]["FunctionTool"][] | null;
+            /**
+             * Tool Choice
+             * @description Whether the model must or may call a function, and which; `auto` if there are tools.
+             */
+            tool_choice?: ("none" | "auto" | "required") | components["schemas"]["NamedTool"] | components["schemas"]["AllowedToolChoice"] | null;
         };
         /**
          * CompareRequest
@@ -1361,9 +1512,9 @@ export interface components {
             /** Token Logprobs */
             token_logprobs: (number | null)[];
             /** Top Logprobs */
-            top_logprobs: {
+            top_logprobs: ({
                 [key: string]: number | null;
-            }[];
+            } | null)[];
             /** Text Offset */
             text_offset: number[];
         };
@@ -1384,10 +1535,20 @@ export interface components {
             safety_identifier?: unknown;
             /** Prompt Cache Key */
             prompt_cache_key?: unknown;
+            /** Prompt Cache Retention */
+            prompt_cache_retention?: unknown;
+            /** Prompt Cache Options */
+            prompt_cache_options?: unknown;
             /** Parallel Tool Calls */
             parallel_tool_calls?: unknown;
-            /** Tool Choice */
-            tool_choice?: ("none" | "auto") | null;
+            /** Reasoning Effort */
+            reasoning_effort?: unknown;
+            /** Verbosity */
+            verbosity?: unknown;
+            /** Prediction */
+            prediction?: unknown;
+            /** Modalities */
+            modalities?: "text"[] | null;
             /**
              * Stream
              * @description Whether to stream the text as server-sent events.
@@ -1403,7 +1564,7 @@ export interface components {
             temperature?: number | null;
             /**
              * Top P
-             * @description Sample only from the most probable tokens that together reach this probability.
+             * @description Sample only from the most probable tokens that together reach this probability. 0 means greedy decoding.
              */
             top_p?: number | null;
             /**
@@ -1456,7 +1617,7 @@ export interface components {
             stop?: string | string[] | null;
             /**
              * N
-             * @description Generate this many texts. At most 16 for all prompts together.
+             * @description Generate this many texts. At most 128 for all prompts together.
              * @default 1
              */
             n?: number | null;
@@ -1485,7 +1646,7 @@ export interface components {
             prompt: string | number[] | (string | number[])[];
             /**
              * Max Tokens
-             * @description Generate at most this many tokens.
+             * @description Generate at most this many tokens. With 0 and echo, only the prompt is returned.
              * @default 16
              */
             max_tokens?: number | null;
@@ -1496,7 +1657,7 @@ export interface components {
             logprobs?: number | null;
             /**
              * Echo
-             * @description Not supported: must be false or null.
+             * @description Whether to return the prompt too, with its log-probabilities if requested.
              * @default false
              */
             echo?: boolean | null;
@@ -1585,10 +1746,17 @@ export interface components {
              */
             local_rotary_base: number;
             /**
+             * Unrotated Blocks
+             * @default []
+             */
+            unrotated_blocks: number[];
+            /**
              * D K
              * @default 0
              */
             d_k: number;
+            /** Score Cap */
+            score_cap: number | null;
             /**
              * Feedforward
              * @default relu
@@ -1605,6 +1773,11 @@ export interface components {
              * @default false
              */
             qk_norm: boolean;
+            /**
+             * Qk Norm Joint
+             * @default false
+             */
+            qk_norm_joint: boolean;
             /**
              * Qkv Bias
              * @default true
@@ -1626,6 +1799,11 @@ export interface components {
              */
             parallel: boolean;
             /**
+             * Pre Norm
+             * @default true
+             */
+            pre_norm: boolean;
+            /**
              * Post Norm
              * @default false
              */
@@ -1635,6 +1813,8 @@ export interface components {
              * @default 1
              */
             embedding_scale: number;
+            /** Logit Cap */
+            logit_cap: number | null;
             /**
              * Tied
              * @default true
@@ -1761,6 +1941,79 @@ export interface components {
             /** After */
             after: (number | null)[][];
         };
+        /** Embedding */
+        Embedding: {
+            /** Index */
+            index: number;
+            /**
+             * Object
+             * @default embedding
+             * @constant
+             */
+            object: "embedding";
+            /** Embedding */
+            embedding: number[] | string;
+        };
+        /** EmbeddingList */
+        EmbeddingList: {
+            /**
+             * Object
+             * @default list
+             * @constant
+             */
+            object: "list";
+            /** Data */
+            data: components["schemas"]["Embedding"][];
+            /** Model */
+            model: string;
+            usage: components["schemas"]["EmbeddingUsage"];
+        };
+        /**
+         * EmbeddingRequest
+         * @description Texts to embed.
+         */
+        EmbeddingRequest: {
+            /**
+             * Model
+             * @description A model listed by /v1/models.
+             */
+            model: string;
+            /**
+             * Input
+             * @description A text, token ids, or a list of either.
+             * @example Once upon a time
+             */
+            input: string | number[] | (string | number[])[];
+            /**
+             * Encoding Format
+             * @description Whether the vectors are lists of numbers, or little-endian float32 in base64.
+             * @default float
+             */
+            encoding_format?: ("float" | "base64") | null;
+            /**
+             * Pooling
+             * @description Whether a text's vector is the mean of its tokens' vectors, or that of the last token.
+             * @default mean
+             */
+            pooling?: ("mean" | "last") | null;
+            /**
+             * Dimensions
+             * @description Not supported: must be null or the model's width.
+             */
+            dimensions?: number | null;
+            /**
+             * User
+             * @description Ignored.
+             */
+            user?: unknown;
+        };
+        /** EmbeddingUsage */
+        EmbeddingUsage: {
+            /** Prompt Tokens */
+            prompt_tokens: number;
+            /** Total Tokens */
+            total_tokens: number;
+        };
         /**
          * ErrorDetail
          * @description What went wrong.
@@ -1821,6 +2074,57 @@ export interface components {
             /** @description A word whose vectors can be compared, if any. */
             senses: components["schemas"]["WordSentences"] | null;
         };
+        /** Function */
+        Function: {
+            /** Name */
+            name: string;
+            /** Description */
+            description?: string | null;
+            /**
+             * Parameters
+             * @description The arguments as a JSON schema of an object; without one, the function has none.
+             */
+            parameters?: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Strict
+             * @description Arguments always match the schema, except for keywords that constrained decoding does not support; with `strict`, a schema with such keywords is rejected.
+             * @default false
+             */
+            strict?: boolean | null;
+        };
+        /** FunctionCall */
+        FunctionCall: {
+            /**
+             * Type
+             * @default function_call
+             * @constant
+             */
+            type: "function_call";
+            /** Id */
+            id: string;
+            /** Call Id */
+            call_id: string;
+            /** Name */
+            name: string;
+            /** Arguments */
+            arguments: string;
+            /**
+             * Status
+             * @enum {string}
+             */
+            status: "in_progress" | "completed" | "incomplete";
+        };
+        /** FunctionTool */
+        FunctionTool: {
+            /**
+             * Type
+             * @constant
+             */
+            type: "function";
+            function: components["schemas"]["Function"];
+        };
         /**
          * GradientRequest
          * @description The gradient of the loss with respect to a site or a weight.
@@ -1853,6 +2157,12 @@ export interface components {
              * @example The duck crossed the road
              */
             text: string | number[];
+            /**
+             * Number
+             * @description Of several steps on this text, which one to explain, counted from 1.
+             * @default 1
+             */
+            number?: number;
             /**
              * Name
              * @description A site listed by /api/trace, or a weight.
@@ -1950,6 +2260,80 @@ export interface components {
             head: number;
             /** Source */
             source: number;
+        };
+        /** IncompleteDetails */
+        IncompleteDetails: {
+            /**
+             * Reason
+             * @default max_output_tokens
+             * @constant
+             */
+            reason: "max_output_tokens";
+        };
+        /**
+         * InputItem
+         * @description A message, a call of a function, or its result.
+         */
+        InputItem: {
+            /**
+             * Type
+             * @default message
+             * @enum {string}
+             */
+            type?: "message" | "function_call" | "function_call_output";
+            /**
+             * Role
+             * @description Required in a message.
+             */
+            role?: ("user" | "assistant" | "system" | "developer") | null;
+            /**
+             * Content
+             * @description Required in a message.
+             */
+            content?: string | components["schemas"]["InputPart"][] | null;
+            /**
+             * Call Id
+             * @description Required in a call and in its result.
+             */
+            call_id?: string | null;
+            /**
+             * Name
+             * @description Required in a call.
+             */
+            name?: string | null;
+            /**
+             * Arguments
+             * @description Required in a call: a JSON object.
+             */
+            arguments?: string | null;
+            /**
+             * Output
+             * @description Required in a result.
+             */
+            output?: string | components["schemas"]["InputPart"][] | null;
+        };
+        /** InputPart */
+        InputPart: {
+            /**
+             * Type
+             * @enum {string}
+             */
+            type: "input_text" | "output_text" | "text";
+            /** Text */
+            text: string;
+        };
+        /** InputTokensDetails */
+        InputTokensDetails: {
+            /**
+             * Cached Tokens
+             * @default 0
+             */
+            cached_tokens: number;
+            /**
+             * Cache Write Tokens
+             * @default 0
+             */
+            cache_write_tokens: number;
         };
         /**
          * LabDetails
@@ -2103,6 +2487,11 @@ export interface components {
              * @description The maximum number of characters in free text; null for other settings.
              */
             longest: number | null;
+            /**
+             * Is Prompt
+             * @description Whether it is a text for the model to read.
+             */
+            is_prompt: boolean;
         };
         /**
          * LabTable
@@ -2197,6 +2586,12 @@ export interface components {
              * @example The duck crossed the road
              */
             text: string | number[];
+            /**
+             * Number
+             * @description Of several steps on this text, which one to explain, counted from 1.
+             * @default 1
+             */
+            number?: number;
         };
         /**
          * LessonResponse
@@ -2302,6 +2697,12 @@ export interface components {
              */
             text: string | number[];
             /**
+             * Number
+             * @description Of several steps on this text, which one to explain, counted from 1.
+             * @default 1
+             */
+            number?: number;
+            /**
              * Position
              * @description Counted from 0, or from the end if negative.
              * @default -1
@@ -2360,12 +2761,25 @@ export interface components {
         Message: {
             /**
              * Role
-             * @description A role that the model's chat template supports, such as user, assistant or system.
+             * @description A role that the model's chat template supports, such as user, assistant or system; developer is another name for system.
              * @example user
              */
             role: string;
-            /** Content */
-            content: string | components["schemas"]["TextPart"][] | null;
+            /**
+             * Content
+             * @description Required, except for an assistant message with tool calls.
+             */
+            content?: string | components["schemas"]["TextPart"][] | null;
+            /**
+             * Tool Calls
+             * @description The calls in an assistant's message.
+             */
+            tool_calls?: components["schemas"]["ToolCall"][] | null;
+            /**
+             * Tool Call Id
+             * @description For the role tool: the call whose result this is.
+             */
+            tool_call_id?: string | null;
         };
         /**
          * Model
@@ -2456,6 +2870,146 @@ export interface components {
             object: "list";
             /** Data */
             data: components["schemas"]["Model"][];
+        };
+        /**
+         * ModelResponse
+         * @description The reply, and the settings of the request.
+         */
+        ModelResponse: {
+            /** Id */
+            id: string;
+            /**
+             * Object
+             * @default response
+             * @constant
+             */
+            object: "response";
+            /** Created At */
+            created_at: number;
+            /**
+             * Completed At
+             * @default null
+             */
+            completed_at: number | null;
+            /**
+             * Status
+             * @default in_progress
+             * @enum {string}
+             */
+            status: "in_progress" | "completed" | "incomplete" | "failed";
+            /** @default null */
+            error: components["schemas"]["ResponseError"] | null;
+            /** @default null */
+            incomplete_details: components["schemas"]["IncompleteDetails"] | null;
+            /** Model */
+            model: string;
+            /**
+             * Output
+             * @default []
+             */
+            output: (components["schemas"]["OutputMessage"] | components["schemas"]["FunctionCall"])[];
+            /** @default null */
+            usage: components["schemas"]["ResponseUsage"] | null;
+            /**
+             * Instructions
+             * @default null
+             */
+            instructions: string | null;
+            /**
+             * Max Output Tokens
+             * @default null
+             */
+            max_output_tokens: number | null;
+            /**
+             * Temperature
+             * @default null
+             */
+            temperature: number | null;
+            /**
+             * Top P
+             * @default null
+             */
+            top_p: number | null;
+            /**
+             * Tools
+             * @default []
+             */
+            tools: {
+                [key: string]: unknown;
+            }[];
+            /**
+             * Tool Choice
+             * @default auto
+             */
+            tool_choice: string | {
+                [key: string]: unknown;
+            };
+            /**
+             * Parallel Tool Calls
+             * @default false
+             */
+            parallel_tool_calls: boolean;
+            /**
+             * Text
+             * @default {}
+             */
+            text: {
+                [key: string]: unknown;
+            };
+            /**
+             * Truncation
+             * @default disabled
+             * @constant
+             */
+            truncation: "disabled";
+            /**
+             * Store
+             * @default false
+             * @constant
+             */
+            store: false;
+            /**
+             * Previous Response Id
+             * @default null
+             */
+            previous_response_id: null;
+            /**
+             * Metadata
+             * @default {}
+             */
+            metadata: {
+                [key: string]: unknown;
+            };
+        };
+        /**
+         * NamedChoice
+         * @description The function to call.
+         */
+        NamedChoice: {
+            /**
+             * Type
+             * @constant
+             */
+            type: "function";
+            /** Name */
+            name: string;
+        };
+        /** NamedFunction */
+        NamedFunction: {
+            /** Name */
+            name: string;
+        };
+        /**
+         * NamedTool
+         * @description The function to call.
+         */
+        NamedTool: {
+            /**
+             * Type
+             * @constant
+             */
+            type: "function";
+            function: components["schemas"]["NamedFunction"];
         };
         /** Neighbor */
         Neighbor: {
@@ -2597,6 +3151,59 @@ export interface components {
              */
             weight: number;
         };
+        /** OutputMessage */
+        OutputMessage: {
+            /**
+             * Type
+             * @default message
+             * @constant
+             */
+            type: "message";
+            /** Id */
+            id: string;
+            /**
+             * Role
+             * @default assistant
+             * @constant
+             */
+            role: "assistant";
+            /**
+             * Status
+             * @enum {string}
+             */
+            status: "in_progress" | "completed" | "incomplete";
+            /** Content */
+            content: components["schemas"]["OutputText"][];
+        };
+        /** OutputText */
+        OutputText: {
+            /**
+             * Type
+             * @default output_text
+             * @constant
+             */
+            type: "output_text";
+            /** Text */
+            text: string;
+            /**
+             * Annotations
+             * @default []
+             */
+            annotations: unknown[];
+            /**
+             * Logprobs
+             * @default []
+             */
+            logprobs: unknown[];
+        };
+        /** OutputTokensDetails */
+        OutputTokensDetails: {
+            /**
+             * Reasoning Tokens
+             * @default 0
+             */
+            reasoning_tokens: number;
+        };
         /** Part */
         Part: {
             /** Name */
@@ -2728,7 +3335,304 @@ export interface components {
              */
             role: "assistant";
             /** Content */
-            content: string;
+            content: string | null;
+            /** Tool Calls */
+            tool_calls: components["schemas"]["ReplyCall"][] | null;
+        };
+        /**
+         * ReplyCall
+         * @description A call in a reply.
+         */
+        ReplyCall: {
+            /** Id */
+            id: string;
+            /**
+             * Type
+             * @default function
+             * @constant
+             */
+            type: "function";
+            function: components["schemas"]["CalledFunction"];
+        };
+        /** ReportAdvice */
+        ReportAdvice: {
+            /** What */
+            what: string;
+            /** Because */
+            because: string;
+        };
+        /** ReportBaseline */
+        ReportBaseline: {
+            /** Name */
+            name: string;
+            /** Bits Per Byte */
+            bits_per_byte: number | null;
+            /** About */
+            about: string;
+            /**
+             * Own
+             * @description Whether it was trained on the model's own training text.
+             */
+            own: boolean;
+        };
+        /** ReportBin */
+        ReportBin: {
+            /** Low */
+            low: number;
+            /** High */
+            high: number;
+            /** Predictions */
+            predictions: number;
+            /** Confidence */
+            confidence: number;
+            /** Accuracy */
+            accuracy: number;
+        };
+        /** ReportCalibration */
+        ReportCalibration: {
+            /** Accuracy */
+            accuracy: number;
+            /** Expected Error */
+            expected_error: number;
+            /** Bins */
+            bins: components["schemas"]["ReportBin"][];
+        };
+        /** ReportCopied */
+        ReportCopied: {
+            model: components["schemas"]["ReportCopies"];
+            people: components["schemas"]["ReportCopies"];
+        };
+        /** ReportCopies */
+        ReportCopies: {
+            /**
+             * N
+             * @description The minimum number of tokens in a passage that counts as copied.
+             */
+            n: number;
+            /** Tokens */
+            tokens: number;
+            /** Copied */
+            copied: number;
+            /** Longest */
+            longest: number;
+            /** Share */
+            share: number;
+        };
+        /** ReportEvidence */
+        ReportEvidence: {
+            /**
+             * Validation
+             * @description Step and loss.
+             */
+            validation: (number | null)[][];
+            /** Tokens Read */
+            tokens_read: number;
+            /** Training Tokens */
+            training_tokens: number;
+            /** Parameters */
+            parameters: number;
+            /** Rise */
+            rise: number | null;
+            /** Gap */
+            gap: number | null;
+            /** Fall */
+            fall: number | null;
+            /** Bits Per Byte */
+            bits_per_byte: number | null;
+            /**
+             * Pretrained
+             * @description Bits per byte of SmolLM2 on the same text.
+             */
+            pretrained: number | null;
+        };
+        /**
+         * ReportFrequency
+         * @description The tokens that occur `least` to `most` times in the training text.
+         */
+        ReportFrequency: {
+            /** Least */
+            least: number;
+            /** Most */
+            most: number | null;
+            /** Tokens */
+            tokens: number;
+            /** Loss */
+            loss: number | null;
+        };
+        /** ReportHeads */
+        ReportHeads: {
+            /**
+             * Scores
+             * @description By block and head.
+             */
+            scores: (number | null)[][];
+            /**
+             * Uniform
+             * @description The score of uniform attention.
+             */
+            uniform: number | null;
+        };
+        /** ReportPairs */
+        ReportPairs: {
+            /** Kind */
+            kind: string;
+            /**
+             * Category
+             * @description Null for all categories together.
+             */
+            category: string | null;
+            /** Items */
+            items: number;
+            /** Accuracy */
+            accuracy: number;
+            /** Interval */
+            interval: number[];
+            /** Accuracy Per Byte */
+            accuracy_per_byte: number;
+            /** Chance */
+            chance: number | null;
+            /** Bits Per Byte */
+            bits_per_byte: number | null;
+        };
+        /** ReportProgress */
+        ReportProgress: {
+            /**
+             * Doing
+             * @description Such as “counting n-grams”; empty if no report is being made.
+             */
+            doing: string;
+        };
+        /**
+         * ReportRequest
+         * @description A model and, optionally, the text to measure it on.
+         */
+        ReportRequest: {
+            /**
+             * Model
+             * @description A model listed by /v1/models.
+             */
+            model: string;
+            /**
+             * Text
+             * @description A text that the model was not trained on. By default, what its run held out or, for a built-in model, new stories.
+             */
+            text?: string | null;
+        };
+        /**
+         * ReportResponse
+         * @description The figures of `clearhead report`. Those that could not be measured are null.
+         */
+        ReportResponse: {
+            /** Model */
+            model: string;
+            /** Shape */
+            shape: string;
+            /** Parameters */
+            parameters: number;
+            /** Text */
+            text: string;
+            /**
+             * Text Kind
+             * @enum {string}
+             */
+            text_kind: "held out" | "new stories" | "given";
+            /** Bytes */
+            bytes: number;
+            /** Tokens */
+            tokens: number;
+            /** Loss */
+            loss: number | null;
+            /** Bits Per Byte */
+            bits_per_byte: number | null;
+            /** Compressed */
+            compressed: {
+                [key: string]: number | null;
+            };
+            /** Baselines */
+            baselines: components["schemas"]["ReportBaseline"][];
+            /**
+             * By Position
+             * @description The mean number of tokens read, and the mean loss.
+             */
+            by_position: (number | null)[][];
+            /** By Frequency */
+            by_frequency: components["schemas"]["ReportFrequency"][];
+            /**
+             * Counted In Training
+             * @description Whether tokens were counted in the training text.
+             */
+            counted_in_training: boolean;
+            calibration: components["schemas"]["ReportCalibration"];
+            /** Surprises */
+            surprises: components["schemas"]["ReportSurprise"][];
+            /**
+             * Passage
+             * @description The tokens around the largest surprise, and their losses.
+             */
+            passage: [
+                string,
+                number | null
+            ][];
+            copied: components["schemas"]["ReportCopied"] | null;
+            /** Longest Copy */
+            longest_copy: string;
+            /** Overfits */
+            overfits: boolean | null;
+            evidence: components["schemas"]["ReportEvidence"] | null;
+            /** Advice */
+            advice: components["schemas"]["ReportAdvice"][];
+            run: components["schemas"]["ReportRun"] | null;
+            /** Samples */
+            samples: components["schemas"]["ReportSample"][];
+            /** Minimal Pairs */
+            minimal_pairs: components["schemas"]["ReportPairs"][] | null;
+            /** Heads */
+            heads: {
+                [key: string]: components["schemas"]["ReportHeads"];
+            } | null;
+        };
+        /** ReportRun */
+        ReportRun: {
+            /** Settings */
+            settings: {
+                [key: string]: string | number | boolean | null;
+            };
+            /**
+             * Training
+             * @description Step and smoothed loss.
+             */
+            training: (number | null)[][];
+            /** Validation */
+            validation: (number | null)[][];
+        };
+        /** ReportSample */
+        ReportSample: {
+            /** Temperature */
+            temperature: number;
+            /** Text */
+            text: string;
+        };
+        /** ReportSurprise */
+        ReportSurprise: {
+            /** Before */
+            before: string;
+            /** Token */
+            token: string;
+            /** After */
+            after: string;
+            /** Loss */
+            loss: number | null;
+            /** Expected */
+            expected: string;
+            /** Confidence */
+            confidence: number;
+        };
+        /** ResponseError */
+        ResponseError: {
+            /** Code */
+            code: string;
+            /** Message */
+            message: string;
         };
         /** ResponseFormat */
         ResponseFormat: {
@@ -2738,6 +3642,192 @@ export interface components {
              */
             type: "text" | "json_object" | "json_schema";
             json_schema?: components["schemas"]["SchemaFormat"] | null;
+        };
+        /**
+         * ResponseRequest
+         * @description A conversation to reply to. Responses are not stored.
+         */
+        ResponseRequest: {
+            /**
+             * Model
+             * @description A model listed by /v1/models.
+             */
+            model: string;
+            /**
+             * Input
+             * @description The user's message, or all items of the conversation.
+             * @example Hello
+             */
+            input: string | components["schemas"]["InputItem"][];
+            /**
+             * Instructions
+             * @description A system message before the input.
+             */
+            instructions?: string | null;
+            /**
+             * Max Output Tokens
+             * @description Generate at most this many tokens.
+             */
+            max_output_tokens?: number | null;
+            /**
+             * Temperature
+             * @description Divide the logits by this number; 0 is greedy decoding, and values above 1 are more random.
+             * @default 1
+             */
+            temperature?: number | null;
+            /**
+             * Top P
+             * @description Sample only from the most probable tokens that together reach this probability. 0 means greedy decoding.
+             */
+            top_p?: number | null;
+            /**
+             * Top K
+             * @description Sample only from the k most probable tokens.
+             */
+            top_k?: number | null;
+            /**
+             * Min P
+             * @description Sample only from tokens whose probability is at least this fraction of the highest.
+             */
+            min_p?: number | null;
+            /**
+             * Seed
+             * @description The same seed gives the same text.
+             */
+            seed?: number | null;
+            /**
+             * Seconds
+             * @description Stop after this many seconds and return the text so far.
+             */
+            seconds?: number | null;
+            /**
+             * Tools
+             * @description Functions that the model may call, one per reply.
+             */
+            tools?: components["schemas"]["ResponseTool"][] | null;
+            /**
+             * Tool Choice
+             * @description Whether the model must or may call a function, and which; `auto` if there are tools.
+             */
+            tool_choice?: ("none" | "auto" | "required") | components["schemas"]["NamedChoice"] | components["schemas"]["AllowedChoice"] | null;
+            text?: components["schemas"]["TextConfig"] | null;
+            /**
+             * Stream
+             * @description Whether to stream the reply as server-sent events.
+             * @default false
+             */
+            stream?: boolean | null;
+            /**
+             * Previous Response Id
+             * @description Not supported, because responses are not stored: must be null.
+             */
+            previous_response_id?: unknown;
+            /**
+             * Conversation
+             * @description Not supported: must be null.
+             */
+            conversation?: unknown;
+            /**
+             * Prompt
+             * @description Not supported: must be null.
+             */
+            prompt?: unknown;
+            /**
+             * Background
+             * @description Not supported.
+             */
+            background?: false | null;
+            /**
+             * Store
+             * @description Ignored, like all fields below: responses are not stored.
+             */
+            store?: unknown;
+            /** Metadata */
+            metadata?: {
+                [key: string]: unknown;
+            } | null;
+            /** Parallel Tool Calls */
+            parallel_tool_calls?: boolean | null;
+            /** Max Tool Calls */
+            max_tool_calls?: unknown;
+            stream_options?: components["schemas"]["ResponseStreamOptions"] | null;
+            /** Include */
+            include?: unknown;
+            /** Reasoning */
+            reasoning?: unknown;
+            /** Truncation */
+            truncation?: unknown;
+            /** Top Logprobs */
+            top_logprobs?: unknown;
+            /** User */
+            user?: unknown;
+            /** Service Tier */
+            service_tier?: unknown;
+            /** Safety Identifier */
+            safety_identifier?: unknown;
+            /** Prompt Cache Key */
+            prompt_cache_key?: unknown;
+            /** Prompt Cache Retention */
+            prompt_cache_retention?: unknown;
+            /** Prompt Cache Options */
+            prompt_cache_options?: unknown;
+            /** Context Management */
+            context_management?: unknown;
+        };
+        /** ResponseStreamOptions */
+        ResponseStreamOptions: {
+            /** Include Obfuscation */
+            include_obfuscation?: unknown;
+        };
+        /**
+         * ResponseTool
+         * @description A function, with its type first, so that the error for another kind of tool is about its type.
+         */
+        ResponseTool: {
+            /**
+             * Type
+             * @constant
+             */
+            type: "function";
+            /** Name */
+            name: string;
+            /** Description */
+            description?: string | null;
+            /**
+             * Parameters
+             * @description The arguments as a JSON schema of an object; without one, the function has none.
+             */
+            parameters?: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Strict
+             * @description Arguments always match the schema, except for keywords that constrained decoding does not support; with `strict`, a schema with such keywords is rejected.
+             * @default false
+             */
+            strict?: boolean | null;
+        };
+        /** ResponseUsage */
+        ResponseUsage: {
+            /** Input Tokens */
+            input_tokens: number;
+            /**
+             * @default {
+             *       "cached_tokens": 0,
+             *       "cache_write_tokens": 0
+             *     }
+             */
+            input_tokens_details: components["schemas"]["InputTokensDetails"];
+            /** Output Tokens */
+            output_tokens: number;
+            /**
+             * @default {
+             *       "reasoning_tokens": 0
+             *     }
+             */
+            output_tokens_details: components["schemas"]["OutputTokensDetails"];
+            /** Total Tokens */
+            total_tokens: number;
         };
         /**
          * ResumeRequest
@@ -2756,14 +3846,15 @@ export interface components {
          *
          *     `linear` divides every frequency by the factor. `llama3` divides only the low ones, which complete fewer
          *     than `low_freq_factor` turns within `original_context`; those with more than `high_freq_factor` turns are
-         *     unchanged, and those in between are interpolated.
+         *     unchanged, and those in between are interpolated. `yarn` (https://arxiv.org/abs/2309.00071) does the same, except
+         *     that it interpolates by the index of the frequency, and multiplies rotated vectors by `attention_factor`.
          */
         RopeScaling: {
             /**
              * Kind
              * @enum {string}
              */
-            kind: "linear" | "llama3";
+            kind: "linear" | "llama3" | "yarn";
             /** Factor */
             factor: number;
             /**
@@ -2781,6 +3872,11 @@ export interface components {
              * @default 8192
              */
             original_context: number;
+            /**
+             * Attention Factor
+             * @default 1
+             */
+            attention_factor: number;
         };
         /**
          * RunBatchRequest
@@ -2906,6 +4002,12 @@ export interface components {
              * @default false
              */
             extendable: boolean;
+            /**
+             * Validated Share
+             * @description The share of the held-out text that the validation loss is measured on; less than 1 if there was no time for more.
+             * @default 1
+             */
+            validated_share: number;
             /**
              * Teachers
              * @description How many teachers the run learns from; for a teacher, how many there are.
@@ -3245,6 +4347,12 @@ export interface components {
              */
             text: string | number[];
             /**
+             * Number
+             * @description Of several steps on this text, which one to explain, counted from 1.
+             * @default 1
+             */
+            number?: number;
+            /**
              * Other
              * @description Another text, whose loss is compared as well.
              */
@@ -3270,9 +4378,9 @@ export interface components {
             loss: components["schemas"]["LossBeforeAfter"];
             /**
              * Losses
-             * @description After the last step, one per position.
+             * @description The same for each position.
              */
-            losses: (number | null)[];
+            losses: components["schemas"]["LossBeforeAfter"][];
             other: components["schemas"]["LossBeforeAfter"] | null;
             /**
              * Steps
@@ -3281,7 +4389,7 @@ export interface components {
             steps: components["schemas"]["LossesOfStep"][];
             /**
              * Expected
-             * @description The change of the loss to first order: gradient × change, summed over all weights and steps.
+             * @description The change in the loss to first order: gradient × change, summed over all weights and steps.
              */
             expected: number | null;
             /**
@@ -3302,6 +4410,33 @@ export interface components {
              * @default false
              */
             include_usage?: boolean;
+        };
+        /** TextConfig */
+        TextConfig: {
+            format?: components["schemas"]["TextFormat"] | null;
+            /**
+             * Verbosity
+             * @description Ignored.
+             */
+            verbosity?: unknown;
+        };
+        /** TextFormat */
+        TextFormat: {
+            /**
+             * Type
+             * @enum {string}
+             */
+            type: "text" | "json_object" | "json_schema";
+            /** Name */
+            name?: string | null;
+            /** Schema */
+            schema?: {
+                [key: string]: unknown;
+            } | null;
+            /** Strict */
+            strict?: boolean | null;
+            /** Description */
+            description?: string | null;
         };
         /** TextPart */
         TextPart: {
@@ -3345,6 +4480,27 @@ export interface components {
             position: number;
             /** Value */
             value: number | null;
+        };
+        /**
+         * TokenContributions
+         * @description What each token adds to the gradient; the parts sum to it.
+         */
+        TokenContributions: {
+            /**
+             * Parts
+             * @description The largest first.
+             */
+            parts: components["schemas"]["TokenContribution"][];
+            /**
+             * N Others
+             * @description How many tokens are not listed.
+             */
+            n_others: number;
+            /**
+             * Others
+             * @description The sum of what they add.
+             */
+            others: number | null;
         };
         /** TokenLogprob */
         TokenLogprob: {
@@ -3397,6 +4553,18 @@ export interface components {
             ids: number[];
             /** Tokens */
             tokens: string[];
+        };
+        /** ToolCall */
+        ToolCall: {
+            /** Id */
+            id: string;
+            /**
+             * Type
+             * @default function
+             * @constant
+             */
+            type?: "function";
+            function: components["schemas"]["CalledFunction"];
         };
         /**
          * TraceRequest
@@ -3469,6 +4637,12 @@ export interface components {
              */
             text: string | number[];
             /**
+             * Number
+             * @description Of several steps on this text, which one to explain, counted from 1.
+             * @default 1
+             */
+            number?: number;
+            /**
              * Name
              * @description A site listed by /api/trace, or a weight.
              * @example block.0.head.0.W_Q
@@ -3501,20 +4675,24 @@ export interface components {
             terms: components["schemas"]["UpdateTerm"][];
             /** After */
             after: number | null;
+            /**
+             * Cause
+             * @description The term that decides whether the number goes up or down; null if it stays the same.
+             */
+            cause: string | null;
             /** Learning Rate */
             learning_rate: number;
             /** Weight Decay */
             weight_decay: number;
             /**
-             * Positions
-             * @description What the use of the weight at each position adds; largest first.
+             * Epsilon
+             * @description The constant that AdamW adds to the square root by which it divides.
              */
-            positions: components["schemas"]["TokenContribution"][];
-            /**
-             * Targets
-             * @description What the loss of each position's target adds; largest first.
-             */
-            targets: components["schemas"]["TokenContribution"][];
+            epsilon: number | null;
+            /** @description What the use of the weight at each position adds to the gradient. */
+            positions: components["schemas"]["TokenContributions"];
+            /** @description What the loss of each position's target adds to the gradient. */
+            targets: components["schemas"]["TokenContributions"];
         };
         /** UpdateTerm */
         UpdateTerm: {
@@ -3538,7 +4716,7 @@ export interface components {
             name: string;
             /**
              * Loss Change
-             * @description Gradient × change, summed over the numbers of the weight and over the steps: its part of the expected change of the loss.
+             * @description Gradient × change, summed over the numbers of the weight and over the steps: its part of the expected change in the loss.
              */
             loss_change: number | null;
             /**
@@ -3661,27 +4839,64 @@ export interface components {
         ChatChunkChoice: {
             /** Index */
             index: number;
-            delta: components["schemas"]["Delta"];
+            delta: components["schemas"]["MessageDelta"];
             /** @default null */
             logprobs: components["schemas"]["ChatLogprobs"] | null;
             /**
              * Finish Reason
              * @default null
              */
-            finish_reason: ("stop" | "length") | null;
+            finish_reason: ("stop" | "length" | "tool_calls") | null;
         };
-        /** Delta */
-        Delta: {
+        /** FunctionDelta */
+        FunctionDelta: {
+            /**
+             * Name
+             * @default null
+             */
+            name?: string | null;
+            /**
+             * Arguments
+             * @default null
+             */
+            arguments?: string | null;
+        };
+        /** MessageDelta */
+        MessageDelta: {
             /**
              * Role
              * @default null
              */
-            role: "assistant" | null;
+            role?: "assistant" | null;
             /**
              * Content
              * @default null
              */
-            content: string | null;
+            content?: string | null;
+            /**
+             * Tool Calls
+             * @default null
+             */
+            tool_calls?: components["schemas"]["ToolCallDelta"][] | null;
+        };
+        /**
+         * ToolCallDelta
+         * @description A part of a call: the first has its id and name, all others a piece of its arguments.
+         */
+        ToolCallDelta: {
+            /** Index */
+            index: number;
+            /**
+             * Id
+             * @default null
+             */
+            id?: string | null;
+            /**
+             * Type
+             * @default null
+             */
+            type?: "function" | null;
+            function: components["schemas"]["FunctionDelta"];
         };
         /** ChatChunk */
         ChatChunk: {
@@ -3701,6 +4916,65 @@ export interface components {
             choices: components["schemas"]["ChatChunkChoice"][];
             /** @default null */
             usage: components["schemas"]["Usage"] | null;
+        };
+        /**
+         * ResponseEvent
+         * @description An event of a stream, with the fields that its type has.
+         */
+        ResponseEvent: {
+            /** Type */
+            type: string;
+            /** Sequence Number */
+            sequence_number: number;
+            /** @default null */
+            response?: components["schemas"]["ModelResponse"] | null;
+            /**
+             * Output Index
+             * @default null
+             */
+            output_index?: number | null;
+            /**
+             * Content Index
+             * @default null
+             */
+            content_index?: number | null;
+            /**
+             * Item Id
+             * @default null
+             */
+            item_id?: string | null;
+            /**
+             * Item
+             * @default null
+             */
+            item?: components["schemas"]["OutputMessage"] | components["schemas"]["FunctionCall"] | null;
+            /** @default null */
+            part?: components["schemas"]["OutputText"] | null;
+            /**
+             * Delta
+             * @default null
+             */
+            delta?: string | null;
+            /**
+             * Text
+             * @default null
+             */
+            text?: string | null;
+            /**
+             * Logprobs
+             * @default null
+             */
+            logprobs?: unknown[] | null;
+            /**
+             * Name
+             * @default null
+             */
+            name?: string | null;
+            /**
+             * Arguments
+             * @default null
+             */
+            arguments?: string | null;
         };
     };
     responses: never;
@@ -4065,6 +5339,241 @@ export interface operations {
                     "text/event-stream": {
                         data: "[DONE]" | string;
                     };
+                };
+            };
+            /** @description The request is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The token is missing or invalid. */
+            401: {
+                headers: {
+                    "WWW-Authenticate": "Bearer";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The Host or the Origin is not allowed. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The model does not exist. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The body did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The body is compressed, or its content type is not JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The server is busy; retry later. */
+            429: {
+                headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description Internal server error. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The model could not be loaded. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    respond_v1_responses_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ResponseRequest"];
+            };
+        };
+        responses: {
+            /** @description With `stream`, server-sent events, each with its type as its name and a ResponseEvent as JSON; the last is `response.completed`, `response.incomplete` or `response.failed`. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ModelResponse"];
+                    "text/event-stream": {
+                        data: string;
+                    };
+                };
+            };
+            /** @description The request is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The token is missing or invalid. */
+            401: {
+                headers: {
+                    "WWW-Authenticate": "Bearer";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The Host or the Origin is not allowed. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The model does not exist. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The body did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The body is compressed, or its content type is not JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The server is busy; retry later. */
+            429: {
+                headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description Internal server error. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The model could not be loaded. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    embed_v1_embeddings_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EmbeddingRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EmbeddingList"];
                 };
             };
             /** @description The request is invalid. */
@@ -7074,6 +8583,216 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["LabResponse"];
+                };
+            };
+            /** @description The request is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The token is missing or invalid. */
+            401: {
+                headers: {
+                    "WWW-Authenticate": "Bearer";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The Host or the Origin is not allowed. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The model does not exist. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The body did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The body is compressed, or its content type is not JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The server is busy; retry later. */
+            429: {
+                headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description Internal server error. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The model could not be loaded. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    progress_api_report_progress_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReportProgress"];
+                };
+            };
+            /** @description The request is invalid. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The token is missing or invalid. */
+            401: {
+                headers: {
+                    "WWW-Authenticate": "Bearer";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The Host or the Origin is not allowed. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The body did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The body is compressed, or its content type is not JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The server is busy; retry later. */
+            429: {
+                headers: {
+                    "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description Internal server error. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    report_api_report_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReportRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReportResponse"];
                 };
             };
             /** @description The request is invalid. */

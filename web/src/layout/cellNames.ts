@@ -16,7 +16,8 @@ export function siteName(words: Messages, name: string, config: NotationConfig):
   if (/^b_\w+$/.test(end)) return words.sites.bias;
   if (/^(mean|scale|gain|shift)$/.test(end)) return names[end]!;
   if (head !== null && part === "output") return words.cell.headOutput(words.change.head(block!, head));
-  if (part.endsWith("_raw") && head !== null && !hasRawQueries(config)) return names[part.slice(0, -4)]!;
+  if (part.endsWith("_raw") && head !== null && !hasRawQueries(config, block ?? 0))
+    return names[part.slice(0, -4)]!;
   return names[part] ?? part;
 }
 

@@ -4,7 +4,11 @@ import type { Span } from "../model/sites";
 import { fitRows, MOST_TOKENS } from "./screen";
 
 const [CELL_WIDTH, MIN_CELL_WIDTH] = [50, 32]; // pixels
+export const USUAL_CHARACTERS = 6; // of the longest numbers, such as −12.34
+const CHARACTER = 0.6; // width of a character, relative to the size of its font
+const FONT_SIZE = 11.5; // pixels
 export const [HEADER_HEIGHT, SIDE_WIDTH] = [24, 80]; // of the names, in pixels
+const GAP = 2.5; // pixels between two cells
 const HIDDEN_CELLS = 18; // height of the line about them, in pixels
 
 export interface GridSizes {
@@ -21,9 +25,12 @@ export function fitGrid(
   height: number | undefined,
   usualRowHeight: number,
   scrollbarHeight: number,
+  characters = USUAL_CHARACTERS,
 ): GridSizes {
   const fitting = Math.floor((width - SIDE_WIDTH) / columns);
-  const cellWidth = fitting >= MIN_CELL_WIDTH && fitting < CELL_WIDTH ? fitting : CELL_WIDTH;
+  const longer = Math.max(1, characters / USUAL_CHARACTERS);
+  const usual = Math.max(CELL_WIDTH, Math.ceil(GAP + characters * CHARACTER * FONT_SIZE));
+  const cellWidth = fitting >= MIN_CELL_WIDTH * longer && fitting < usual ? fitting : usual;
   const scrollbar = SIDE_WIDTH + columns * cellWidth > width ? scrollbarHeight : null;
   const fit = (around: number) => {
     const room = (height ?? Infinity) - around;
@@ -37,7 +44,12 @@ export function fitGrid(
   return { cellWidth, rowHeight, isCut, height: around + count * rowHeight };
 }
 
-const TOLERANCE = 3; // pixels: the gap between two cells
+/** The size of the font with which numbers of so many characters fit into a cell. */
+export function fontSize({ cellWidth, rowHeight }: GridSizes, characters = USUAL_CHARACTERS): number {
+  return Math.min(FONT_SIZE, 0.68 * rowHeight, (cellWidth - GAP) / (CHARACTER * characters));
+}
+
+const TOLERANCE = Math.ceil(GAP);
 
 /** The half-open range of rows or columns that are fully in view. */
 export function wholeSpan(offset: number, room: number, size: number, count: number): Span {

@@ -40,6 +40,8 @@ export interface LinePlot {
   paths: { name: string; line: string; band: string; dots: [number, number][] }[];
 }
 
+const TICK_WIDTH = 46; // pixels
+
 /** The scales of a line chart, its lines, and the bands around them. */
 export function plotLines(part: LabLines, width: number, height: number): LinePlot {
   const known = (values: (number | null)[]) => values.filter((value): value is number => value !== null);
@@ -52,8 +54,9 @@ export function plotLines(part: LabLines, width: number, height: number): LinePl
   const logarithmic = part.logarithmic && first > 0 && last > first;
   const x = (logarithmic ? scaleLog().base(2) : scaleLinear()).domain([first, last]).range([0, width]);
   const y = scaleLinear([low, high], [height, 0]).nice(4);
-  const maxTicks = Math.max(2, Math.floor(width / 46));
-  const step = Math.ceil(part.x.length / maxTicks);
+  const xTicks: number[] = []; // as many as have room
+  for (const value of part.x)
+    if (xTicks.length === 0 || x(value) - x(xTicks.at(-1)!) >= TICK_WIDTH) xTicks.push(value);
   const paths = Object.entries(part.lines).map(([name, values]) => {
     const dots = values.flatMap((value, i): [number, number][] =>
       value === null ? [] : [[x(part.x[i]!), y(value)]],
@@ -69,7 +72,7 @@ export function plotLines(part: LabLines, width: number, height: number): LinePl
     ];
     return { name, line: dots.map((dot) => dot.join(",")).join(" "), band: outline.join(" "), dots };
   });
-  return { x, y, xTicks: part.x.filter((_, i) => i % step === 0), yTicks: y.ticks(4), paths };
+  return { x, y, xTicks, yTicks: y.ticks(4), paths };
 }
 
 /** The positions of points within a square, with the same scale for both axes. */

@@ -1,4 +1,4 @@
-/** The columns of the logit lens: all of them, or as many whole ones as fit beside each other. */
+/** The columns of the logit lens: all of them, or as many whole ones as fit side by side. */
 
 const [NARROW_WIDTH, LEAST_WIDTH, MOST_WIDTH] = [54, 60, 86]; // pixels; narrow if that makes all columns fit
 

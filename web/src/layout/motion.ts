@@ -38,6 +38,7 @@ export function planMotion(scene: Scene): Piece[] {
     case "norm":
     case "head norm":
     case "rotate":
+    case "cap":
     case "activate":
     case "gate":
     case "softmax":

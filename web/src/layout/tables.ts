@@ -49,19 +49,13 @@ export function attributionTable({ parts, heads }: Attribution, tokens: string[]
   };
 }
 
-/** The sum of all pairs that are not listed. */
-export function otherPairs({ score, pairs }: WhyResponse): number {
-  return pairs.reduce((rest, { value }) => rest - (value ?? NaN), score ?? NaN);
-}
-
-/** The strongest pairs and the sum of the others, which add up to the score. */
-export function pairsTable(why: WhyResponse): Table {
+/** The parts of a score on both sides. Those of either side add up to the score. */
+export function scoreTable(why: WhyResponse): Table {
   return {
-    columns: ["query", "key", "value"],
-    rows: [
-      ...why.pairs.map(({ query, key, value }) => [query, key, value]),
-      ["others", "others", otherPairs(why)],
-    ],
+    columns: ["side", "part", "value"],
+    rows: (["key", "query"] as const).flatMap((side) =>
+      why[side].map(({ name, value }) => [side, name, value]),
+    ),
   };
 }
 

@@ -5,6 +5,7 @@ import { HEADINGS } from "./headings.de";
 import { LABS, SETTING_NAMES } from "./labs.de";
 import { learning } from "./learning.de";
 import { lectures } from "./lectures.de";
+import { report } from "./report.de";
 import { REFUSALS } from "./refusals.de";
 
 export const de: Messages = {
@@ -76,6 +77,7 @@ export const de: Messages = {
       tiny: "Mini-Kopf",
       labs: "Experimente",
       training: "Training",
+      report: "Bericht",
     },
     description: {
       steps: "Zeigt jede Zahl des ausgewählten Teils und wie sie berechnet wurde.",
@@ -93,22 +95,27 @@ export const de: Messages = {
       tiny: "Zeigt einen Aufmerksamkeitskopf mit zwei Zahlen je Token, zum Ändern von Hand.",
       labs: "Wiederholt die Experimente der Vorlesungen mit eigenen Einstellungen.",
       training: "Zeigt laufende und fertige Trainingsläufe und startet neue.",
+      report: "Misst, wie gut das Modell ist und was helfen würde.",
     },
   },
   lectures,
   learning,
+  report,
   labs: {
     list: "Experimente",
     run: "Starten",
     again: "Noch einmal starten",
     usual: "Einstellungen zurücksetzen",
     trains:
-      "Dieses Experiment trainiert kleine Netze. Es dauert von einigen Sekunden bis zu einigen Minuten.",
+      "Dieses Experiment trainiert kleine Netze. Das dauert zwischen einigen Sekunden und einigen Minuten.",
     looks: (model) => `Dieses Experiment untersucht ${model}.`,
     designed: (usual) => `Entworfen wurde es für ${usual}.`,
     use: (usual) => `Zu ${usual} wechseln`,
     pull: (usual) => `Um es zu verwenden, lade ${usual} in der Modellliste oben links herunter.`,
     command: (usual) => `Um es zu verwenden, führe clearhead pull ${usual} aus und öffne es hier.`,
+    ownText: "Dieses Experiment benutzt eigene Sätze oder Zahlen, nicht den Text oben.",
+    otherText: "Dieses Experiment benutzt den Text unten, nicht den oben.",
+    useText: "Text von oben übernehmen",
     working: "Das Experiment läuft …",
     elapsed: (seconds) => `${seconds}\u202fs`,
     waiting: "Ein anderes Experiment läuft noch. Dieses beginnt, sobald es beendet ist.",
@@ -202,7 +209,7 @@ export const de: Messages = {
   effects: {
     title: "Wirkung auf das Ziel-Token",
     description:
-      "Jeder Kopf oder jede Position wird der Reihe nach ausgeschaltet (auf null gesetzt) oder aus dem anderen Text übernommen. Die Zahl ist die Änderung der logarithmierten Wahrscheinlichkeit des Ziel-Tokens: −0,69 halbiert die Wahrscheinlichkeit. Klicke auf eine Zelle, um sie auszuwählen.",
+      "Jeder Kopf oder jede Position wird der Reihe nach ausgeschaltet (auf null gesetzt) oder aus dem anderen Text übernommen. Die Zahl ist die Änderung der Log-Wahrscheinlichkeit des Ziel-Tokens: −0,69 halbiert die Wahrscheinlichkeit. Klicke auf eine Zelle, um sie auszuwählen.",
     over: { head: "Köpfe", position: "Positionen" },
     leftOut: "Änderung der Log-Wahrscheinlichkeit, wenn ein Token fehlt",
     leavingOut: (done, all) => `Jedes Token wird einmal weggelassen: ${done} von ${all}`,
@@ -223,6 +230,7 @@ export const de: Messages = {
   why: {
     description:
       "Der Residualstrom ist die Summe von allem, was in ihn geschrieben wurde; deshalb ist auch der Logit eines Tokens eine Summe, ebenso die Differenz zweier Logits: warum dieses Token und nicht jenes. Verfolge die größten Beiträge zurück: durch einen Kopf zu dem Token, auf das er achtet, und zu dem, was dort vorher geschrieben wurde.",
+    capped: "Dieses Modell begrenzt seine Logits; die Summe ist der Logit vor der Begrenzung.",
     ask: "Warum?",
     askSays: "Die Attribution erklärt diese Aufmerksamkeit.",
     way: "Attributionspfad",
@@ -262,12 +270,18 @@ export const de: Messages = {
       `Kurven zeigen, was Köpfe von einem Token holen; Kreise zeigen, was Feed-Forward-Netze schreiben. Breite und Durchmesser zeigen den Betrag: Sie wachsen mit seiner Quadratwurzel. ${against === null ? "Violett erhöht den Logit, Ocker senkt ihn." : `Violett spricht für „${target}“, Ocker für „${against}“.`}`,
     looks: (block, head, from, to) => `Warum Kopf ${block}.${head} von „${from}“ aus auf „${to}“ achtet`,
     token: (token) => `„${token}“`,
-    rest: (n) => (n === 1 ? "1 weiteres Paar" : `${n} weitere Paare zusammen`),
+    rest: (n) => (n === 1 ? "1 weiterer Beitrag" : `${n} weitere Beiträge zusammen`),
     apart: (key, share, other, otherShare) =>
       `„${key}“ bekommt ${share} der Aufmerksamkeit, „${other}“ als zweitstärkstes Token ${otherShare}. Ihre Scores unterscheiden sich um`,
     divided: (value) => `vor der Division durch $\\sqrt{d_k}$ und um ${value} danach.`,
-    cancels:
-      "Die Differenz ist eine Summe über Paare von Beiträgen an der Position der Anfrage und an den Positionen der Schlüssel. Was bei beiden Schlüsseln gleich ist, hebt sich auf: Auch der Softmax ignoriert es.",
+    bySide: "Summiert nach dem Ort, an dem geschrieben wurde",
+    atKeys: (key, other) => `geschrieben bei „${key}“ und „${other}“`,
+    atQuery: (query) => `geschrieben bei „${query}“`,
+    byKeys: (query, key, other) =>
+      `Die Differenz ist eine Summe über die Komponenten vor diesem Block: was jede bei „${key}“ geschrieben hat, minus was sie bei „${other}“ geschrieben hat, auf Schlüssel projiziert und mit der Anfrage von „${query}“ multipliziert. Was bei beiden gleich ist, hebt sich auf: Auch die Softmax ignoriert es.`,
+    byQuery: (query, key, other) =>
+      `Dieselbe Differenz als Summe über das, was jede Komponente bei „${query}“ geschrieben hat, auf Anfragen projiziert und mit dem Schlüssel von „${key}“ minus dem von „${other}“ multipliziert.`,
+    strongestPairs: "Stärkste Paare aus beiden Seiten:",
     alone: (token) =>
       `„${token}“ kann auf kein anderes Token achten; das Gewicht ist daher 100\u202f%, unabhängig vom Score.`,
   },
@@ -374,6 +388,9 @@ export const de: Messages = {
         : `Schritt ${done} von ${about ? "etwa " : ""}${planned}`,
     snapshots: (n, latest) =>
       `${n} ${n === 1 ? "Zwischenstand" : "Zwischenstände"}${latest ? " und der letzte Stand" : ""}`,
+    validatedOn: (share) => `auf ${share} des zurückgehaltenen Textes validiert`,
+    partial:
+      "Aus Zeitmangel nur auf einem Teil des zurückgehaltenen Textes gemessen: nicht mit den Verlusten anderer Läufe vergleichbar.",
     teacher: (n, count, student) => `Lehrer ${n} von ${count} für ${student}`,
     student: (count) => `Schüler von ${count} ${count === 1 ? "Lehrer" : "Lehrern"}`,
     speed: (n) => `${n} Tokens/s`,
@@ -413,7 +430,7 @@ export const de: Messages = {
     watch: "Zusehen",
     done: (run, steps) => `${run} ist trainiert (${steps} ${steps === "1" ? "Schritt" : "Schritte"}).`,
     tooShort:
-      "Das ist zu wenig, um etwas zu lernen: Verlängere den Lauf unter Training, oder starte einen mit mehr Minuten.",
+      "Das ist zu wenig, um etwas zu lernen: Verlängere den Lauf unter Training, oder starte einen längeren.",
     shortTime:
       "In weniger als einer Minute schafft ein Lauf höchstens ein paar Schritte: Zuerst wird der Text gelesen und die Geschwindigkeit gemessen. Ab einer Minute sieht man das Modell lernen.",
     measured: (run, steps, minutes) =>
@@ -453,6 +470,7 @@ export const de: Messages = {
     step: (step, all) => `Schritt ${step} von ${all}`,
     at: (step) => `Schritt ${step}`,
     loss: (loss) => `Verlust ${loss}`,
+    lossOf: "Der Trainingsverlust: auf dem Text dieses Schritts, in Nats je Token.",
     follow: "dem neuesten Schritt folgen",
   },
   matrix: {
@@ -475,8 +493,7 @@ export const de: Messages = {
     attention: (j) => `Aufmerksamkeit · Kopf ${j}`,
     headOf: (j, last) => `Kopf ${j} dieses Blocks. Die Köpfe sind von 0 bis ${last} nummeriert.`,
     feedforward: "Feed-Forward",
-    others: (first, last) =>
-      first === last ? `Beitrag von Block ${first}` : `Beitrag der Blöcke ${first}–${last}`,
+    others: (first, last) => (first === last ? `+ Block ${first}` : `+ Blöcke ${first}–${last}`),
     added: (block, token, attention, feedforward) =>
       `Block ${block} bei „${token}“: Die Aufmerksamkeit fügte das ${attention}-Fache und Feed-Forward das ${feedforward}-Fache der Länge des eingehenden Vektors hinzu.`,
     read: (token, share) => `Die Logit-Linse liest hier „${token}“ (${share}).`,
@@ -540,9 +557,11 @@ export const de: Messages = {
     best: (kind, score) => `${kind}: ${score} seiner Aufmerksamkeit`,
     nothing: "kein bekanntes Muster",
     only: "Nur klare Fälle",
-    onlyHint:
-      "Nur Köpfe zeigen, deren Wert mindestens doppelt so hoch ist wie bei gleichmäßiger Aufmerksamkeit",
-    none: "Kein Kopf liegt bei diesem Muster deutlich über dem Zufallswert.",
+    count: (clear, all) => `: ${clear} von ${all}`,
+    onlyHint: (least) =>
+      `Nur Köpfe zeigen, die mindestens ${least} ihrer Aufmerksamkeit darauf richten und mindestens doppelt so viel wie bei gleichmäßiger Aufmerksamkeit`,
+    none: (least) =>
+      `Kein Kopf zeigt dieses Muster deutlich: Keiner richtet mindestens ${least} seiner Aufmerksamkeit darauf und mindestens doppelt so viel wie bei gleichmäßiger Aufmerksamkeit.`,
     finding:
       "Jeder Kopf wird an kleinen Texten mit bekannter Lösung bewertet. Das dauert je Modell einmal eine Weile …",
     failed: (error) => `Die Köpfe konnten nicht bewertet werden: ${error}`,
@@ -577,17 +596,27 @@ export const de: Messages = {
     norm2: "Zweite Norm",
     feedforward: "Feed-Forward",
     add2: "+ Feed-Forward",
-    final: "Letzte Norm, nächstes Wort",
+    final: "Letzte Norm, Ausgabe",
   },
   titles: {
     block: (part, block) => `Block ${block}: ${part}`,
-    head: (block, head, token) => `Block ${block}, Kopf ${head}: Aufmerksamkeit von „${token}“`,
+    head: (block, head, token) => `Block ${block}, Kopf ${head}: von „${token}“ aus`,
   },
   looks: (from, to, share) => `„${from}“ richtet ${share} seiner Aufmerksamkeit auf „${to}“`,
   layerNorm: {
     scale:
       "Das ist die Standardabweichung des Vektors jedes Tokens. Nachdem der Mittelwert abgezogen ist, wird der Vektor durch sie dividiert.",
-    norm: "Jede Zahl wird zum z-Wert: minus den Mittelwert des Vektors, dividiert durch dessen Standardabweichung. Dann skaliert eine gelernte Verstärkung $\\gamma$ jede Dimension, und eine gelernte Verschiebung $\\beta$ verschiebt sie. Die Reiter zeigen den Vektor davor und danach.",
+    norm: "Jede Zahl wird zum z-Wert: minus den Mittelwert des Vektors, dividiert durch dessen Standardabweichung. Dann skaliert eine gelernte Verstärkung $\\gamma$ jede Dimension, und eine gelernte Verschiebung $\\beta$ verschiebt sie. Die Streifen zeigen das für das gewählte Token.",
+  },
+  normed: {
+    title: (token) => `Der Vektor von „${token}“ vor und nach der Norm`,
+    stages: {
+      layer: { before: "davor", standardized: "z-Werte", after: "danach" },
+      rms: { before: "davor", standardized: "skaliert", after: "danach" },
+    },
+    moments: (mean, deviation) => `Mittelwert ${mean}, Standardabweichung ${deviation}`,
+    root: (size) => `quadratisches Mittel ${size}`,
+    oneScale: "eine Skala für alle drei",
   },
   steps: {
     "look up": {
@@ -603,6 +632,11 @@ export const de: Messages = {
       name: "Eingang",
       description: "Das ist der Eingang des ersten Blocks: Hier beginnt der Residualstrom jedes Tokens.",
     },
+    read: {
+      name: "Eingang",
+      description:
+        "In diesem Modell wird hier nichts normiert: Aufmerksamkeit und Feed-Forward-Netz lesen den Residualstrom selbst, und ihre Ausgaben werden normiert.",
+    },
     mean: { name: "Mittelwert μ", description: "Das ist der Mittelwert des Vektors jedes Tokens." },
     scale: {
       name: "Skala σ",
@@ -612,7 +646,7 @@ export const de: Messages = {
     norm: {
       name: "normieren",
       description:
-        "Der Vektor jedes Tokens wird durch seine Skala dividiert und jede Dimension mit einer gelernten Verstärkung multipliziert. Die Reiter zeigen den Vektor davor und danach.",
+        "Der Vektor jedes Tokens wird durch seine Skala dividiert und jede Dimension mit einer gelernten Verstärkung multipliziert. Die Streifen zeigen das für das gewählte Token.",
     },
     project: {
       name: "projizieren",
@@ -638,6 +672,11 @@ export const de: Messages = {
       name: "dividieren",
       description:
         "Jeder Score wird durch $\\sqrt{d_k}$ dividiert, damit die Skalarprodukte langer Vektoren die Softmax nicht sättigen.",
+    },
+    cap: {
+      name: "begrenzen",
+      description:
+        "Die weiche Begrenzung $c \\tanh(x / c)$ ändert kleine Zahlen kaum und hält große zwischen $-c$ und $c$.",
     },
     mask: {
       name: "maskieren",
@@ -697,7 +736,7 @@ export const de: Messages = {
     trained: "Das ist ein trainiertes Gewicht, aus Text gelernt. Hier endet die Spur.",
     inactive: "Dieses Neuron ist für jedes Token dieses Textes 0.",
     edited: (value, computed) =>
-      `Eine Bearbeitung hat diese Zahl auf ${value} gesetzt. Ohne sie ergibt die Formel ${computed}.`,
+      `Eine Änderung hat diese Zahl auf ${value} gesetzt. Ohne sie ergibt die Formel ${computed}.`,
     back: "Zurück",
     formula: "Formel",
     masked: (score) => `Dieses Token ist maskiert: −∞ ersetzt den Score ${score}.`,
@@ -739,6 +778,7 @@ export const de: Messages = {
     feedforward_normed: "normierte Ausgabe des Feed-Forward-Netzes",
     output: "Blockausgabe",
     final: "letzter Vektor",
+    logits_raw: "Logit vor der Begrenzung",
     logits: "Logit",
     probabilities: "Wahrscheinlichkeit",
     query_raw: "projizierte Anfrage",
@@ -750,6 +790,7 @@ export const de: Messages = {
     value: "Wert",
     scores: "Score",
     scaled: "skalierter Score",
+    capped: "begrenzter Score",
     masked: "maskierter Score",
     weights: "Aufmerksamkeitsgewicht",
     weighed: "gewichteter Wert",
@@ -773,9 +814,10 @@ export const de: Messages = {
     `${token} ist Teil eines Zeichens: Der Tokenizer hat kein Token für das ganze Zeichen und zerlegt es in die Bytes seiner UTF-8-Kodierung.`,
   pointed: {
     axes: "von ↓ zu →",
-    score: (from, to, score) => `Score von „${from}“ zu „${to}“: ${score}`,
+    score: (what, from, to, score) => `${what} von „${from}“ zu „${to}“: ${score}`,
     future: (from, to) => `„${from}“ kann nicht auf „${to}“ achten, das erst später kommt`,
     outside: (from, to) => `„${to}“ liegt außerhalb des Aufmerksamkeitsfensters von „${from}“`,
+    unattended: (from, to) => `Die Maske verhindert, dass „${from}“ auf „${to}“ achtet`,
     number: (row, column, value) => `„${row}“, ${column}: ${value}`,
     difference: (row, column, value) => `${row}, ${column}: ${value}`,
     dimension: (i) => `Dimension ${i}`,
@@ -787,7 +829,7 @@ export const de: Messages = {
     masked: "maskiert",
     exceeded: "Einige Zahlen sind größer und haben alle die kräftigste Farbe.",
     weights: "Aufmerksamkeit",
-    strips: "Farbstreifen: negativ → positiv",
+    strips: "Streifen: negativ → positiv",
     barsSay:
       "Wie viel jeder Block zum Vektor jedes Tokens hinzugefügt hat, im Verhältnis zu dessen Länge: eine halbe Zelle, wenn beide gleich lang sind. Über den Balken: das Token, das die Logit-Linse nach jedem Block liest.",
     space: "␣ Leerzeichen",
@@ -849,9 +891,9 @@ export const de: Messages = {
     title: "Teilen",
     save: "Diese Ansicht als eine Datei speichern",
     saveNote:
-      "Eine HTML-Datei, die sich in jedem Browser genau so öffnet wie hier, ohne Clearhead und ohne Netz. Ein kleines Modell ist darin und rechnet; von einem großen enthält sie die gezeigten Zahlen.",
+      "Eine HTML-Datei, die sich in jedem Browser genau so öffnet wie hier, ohne Clearhead und ohne Netz. Ein kleines Modell ist enthalten und rechnet darin; bei einem großen enthält sie die gezeigten Zahlen.",
     notSavable:
-      "Experimente und Training brauchen einen Server. Öffne eine andere Ansicht, um sie zu speichern.",
+      "Lernen, Experimente, Training und Bericht brauchen einen Server. Öffne eine andere Ansicht, um sie zu speichern.",
     html: "HTML-Datei dieser Ansicht",
     preparing: "Die Datei wird erstellt …",
     saved: "Unter Downloads gespeichert",

@@ -2,6 +2,7 @@
 
 import { learning } from "./learning.en";
 import { lectures } from "./lectures.en";
+import { report } from "./report.en";
 
 export const en = {
   name: "English",
@@ -12,7 +13,7 @@ export const en = {
     ignored: (names: string[]) =>
       `Part of this address is invalid or does not fit this model and text: ${names.join(", ")}. The nearest match is shown instead.`,
     refused: (reason: string) =>
-      `Showing another text than the one in this address, which does not fit this model: ${reason}`,
+      `Showing a different text from the one in this address, which does not fit this model: ${reason}`,
     missing: (name: string, instead: string) =>
       `There is no model named “${name}” here. Showing ${instead} instead.`,
     model: "Model",
@@ -63,6 +64,7 @@ export const en = {
       tiny: "Tiny head",
       labs: "Labs",
       training: "Training",
+      report: "Report",
     },
     description: {
       steps: "See every number of the selected part and how it was computed.",
@@ -77,24 +79,29 @@ export const en = {
       tiny: "Edit an attention head with two numbers per token by hand.",
       labs: "Repeat the lectures' experiments with settings of your own.",
       training: "Watch training runs and start your own.",
+      report: "Measure how good the model is, and what would help.",
     },
   },
   lectures,
   learning,
+  report,
   labs: {
     list: "Labs",
     run: "Run",
     again: "Run again",
     usual: "Reset settings",
-    trains: "This lab trains small networks. It takes from a few seconds to a few minutes.",
+    trains: "This lab trains small networks, which takes between a few seconds and a few minutes.",
     looks: (model: string) => `This lab inspects ${model}.`,
     designed: (usual: string) => `It was designed for ${usual}.`,
     use: (usual: string) => `Switch to ${usual}`,
     pull: (usual: string) => `To use it, pull ${usual} in the list of models at the top left.`,
     command: (usual: string) => `To use it, run clearhead pull ${usual} and open it here.`,
+    ownText: "This lab uses its own sentences or numbers, not the text above.",
+    otherText: "This lab uses the text below, not the one above.",
+    useText: "Use the text above",
     working: "Running…",
     elapsed: (seconds: number) => `${seconds} s`,
-    waiting: "Another lab is running. This one starts when that has ended.",
+    waiting: "Another lab is running. This one starts when it is finished.",
     cancel: "Cancel",
     findings: "Key figures",
     question: "Question",
@@ -147,7 +154,7 @@ export const en = {
   },
   change: {
     description:
-      "Edit an activation and see at once how the next word changes. Choose a head or a token in the line above, or open a neuron of the feed-forward network: it then appears under “Selected”.",
+      "Edit an activation and see immediately how the next word changes. Choose a head or a token in the line above, or open a neuron of the feed-forward network: it then appears under “Selected”.",
     what: "Selected",
     head: (block: number, head: number) => `head ${block}.${head}`,
     stream: (token: string, block: number) => `residual stream of “${token}” entering block ${block}`,
@@ -198,7 +205,7 @@ export const en = {
     over: { head: "Heads", position: "Positions" },
     leftOut: "Change in log-probability when a token is left out",
     leavingOut: (done: number, all: number) => `Leaving out each token in turn: ${done} of ${all}`,
-    decides: (token: string) => `Apart from the last token, “${token}” decides most.`,
+    decides: (token: string) => `Apart from the last token, “${token}” matters most.`,
     without: (token: string, target: string, before: string, after: string) =>
       `The probability of “${target}” is ${before} after the whole text and ${after} without “${token}”.`,
     ablated:
@@ -214,7 +221,8 @@ export const en = {
   },
   why: {
     description:
-      "The residual stream is the sum of everything written to it, so a token's logit is a sum too, and so is the difference of two logits: why this token and not that one. Follow the largest contributions back: through a head to the token it attends to, and to what was written there earlier.",
+      "The residual stream is the sum of everything written to it, so a token's logit is a sum too, and so is the difference between two logits: why this token and not that one. Follow the largest contributions back: through a head to the token it attends to, and to what was written there earlier.",
+    capped: "This model caps its logits; the sum is the logit before the cap.",
     ask: "Why?",
     askSays: "Attribution explains this attention.",
     way: "Attribution path",
@@ -253,12 +261,18 @@ export const en = {
     looks: (block: number, head: number, from: string, to: string) =>
       `Why head ${block}.${head} attends from “${from}” to “${to}”`,
     token: (token: string) => `“${token}”`,
-    rest: (n: number) => (n === 1 ? "1 other pair" : `${n} other pairs combined`),
+    rest: (n: number) => (n === 1 ? "1 other part" : `${n} other parts combined`),
     apart: (key: string, share: string, other: string, otherShare: string) =>
       `“${key}” gets ${share} of the attention and the runner-up “${other}” gets ${otherShare}. Their scores differ by`,
     divided: (value: string) => `before they are divided by $\\sqrt{d_k}$, and by ${value} after.`,
-    cancels:
-      "The difference is a sum over pairs of what was written at the query's position and at the keys' positions. What is the same for both keys cancels out: the softmax ignores it too.",
+    bySide: "What the sum is over",
+    atKeys: (key: string, other: string) => `written at “${key}” and “${other}”`,
+    atQuery: (query: string) => `written at “${query}”`,
+    byKeys: (query: string, key: string, other: string) =>
+      `The difference is a sum over the components before this block: what each wrote at “${key}” minus what it wrote at “${other}”, projected to keys and multiplied by the query of “${query}”. What is the same at both cancels out: the softmax ignores it too.`,
+    byQuery: (query: string, key: string, other: string) =>
+      `The same difference as a sum over what each component wrote at “${query}”, projected to queries and multiplied by the key of “${key}” minus that of “${other}”.`,
+    strongestPairs: "Strongest pairs of both sides:",
     alone: (token: string) =>
       `“${token}” can attend to no other token, so the weight is 100%, whatever the score.`,
   },
@@ -355,6 +369,9 @@ export const en = {
         : `step ${done} of ${about ? "about " : ""}${planned}`,
     snapshots: (n: number, latest: boolean) =>
       `${n} ${n === 1 ? "snapshot" : "snapshots"}${latest ? " and the latest model" : ""}`,
+    validatedOn: (share: string) => `validated on ${share} of the held-out text`,
+    partial:
+      "Measured on only part of the held-out text because time was short: do not compare it with the losses of other runs.",
     teacher: (n: number, count: number, student: string) => `teacher ${n} of ${count} for ${student}`,
     student: (count: number) => `student of ${count} ${count === 1 ? "teacher" : "teachers"}`,
     speed: (n: string) => `${n} tokens/s`,
@@ -395,7 +412,7 @@ export const en = {
     watch: "Watch",
     done: (run: string, steps: string) =>
       `${run} has finished training (${steps} ${steps === "1" ? "step" : "steps"}).`,
-    tooShort: "That is too few to learn from: extend the run under Training, or start one with more minutes.",
+    tooShort: "That is too few to learn from: extend the run under Training, or start a longer one.",
     shortTime:
       "In less than a minute, a run has time for a few steps at most: reading the text and measuring the speed come first. Choose one minute or more to see the model learn.",
     measured: (run: string, steps: string, minutes: string) =>
@@ -432,6 +449,7 @@ export const en = {
     step: (step: string, all: string) => `step ${step} of ${all}`,
     at: (step: string) => `step ${step}`,
     loss: (loss: string) => `loss ${loss}`,
+    lossOf: "The training loss: on the batch of this step, in nats per token.",
     follow: "follow the latest step",
   },
   /** Below a matrix that does not fit. */
@@ -459,7 +477,7 @@ export const en = {
     others: (first: number, last: number) =>
       first === last ? `added by block ${first}` : `added by blocks ${first}–${last}`,
     added: (block: number, token: string, attention: string, feedforward: string) =>
-      `Block ${block} at “${token}”: attention added ${attention} and feed-forward ${feedforward} times the length of the vector that came in.`,
+      `Block ${block} at “${token}”: attention added ${attention} and feed-forward ${feedforward} times the length of the incoming vector.`,
     read: (token: string, share: string) => `The logit lens reads “${token}” here (${share}).`,
     final: "norm",
     nextWord: "next word",
@@ -523,8 +541,11 @@ export const en = {
     best: (kind: string, score: string) => `${kind}: ${score} of its attention`,
     nothing: "no known pattern",
     only: "Only clear cases",
-    onlyHint: "Show only heads whose score is at least twice that of uniform attention",
-    none: "No head's score for this pattern is clearly above chance.",
+    count: (clear: number, all: number) => `: ${clear} of ${all}`,
+    onlyHint: (least: string) =>
+      `Show only heads that put at least ${least} of their attention there, and at least twice what uniform attention would`,
+    none: (least: string) =>
+      `No head shows this pattern clearly: none puts at least ${least} of its attention there, and at least twice what uniform attention would.`,
     finding: "Scoring every head on small texts with known answers. This takes a while, once per model…",
     failed: (error: string) => `The heads could not be scored: ${error}`,
     find: "Find a head",
@@ -569,7 +590,17 @@ export const en = {
   layerNorm: {
     scale:
       "This is the standard deviation of each token's vector. After the mean is subtracted, the vector is divided by it.",
-    norm: "Each number becomes a z-score: subtract the vector's mean and divide by its standard deviation. A trained gain $\\gamma$ then scales each dimension, and a trained shift $\\beta$ moves it. The tabs show the vector before and after.",
+    norm: "Each number becomes a z-score: subtract the vector's mean and divide by its standard deviation. A trained gain $\\gamma$ then scales each dimension, and a trained shift $\\beta$ moves it. The strips show this for the selected token.",
+  },
+  normed: {
+    title: (token: string) => `The vector of “${token}” before and after the norm`,
+    stages: {
+      layer: { before: "before", standardized: "z-scores", after: "after" },
+      rms: { before: "before", standardized: "scaled", after: "after" },
+    },
+    moments: (mean: string, deviation: string) => `mean ${mean}, standard deviation ${deviation}`,
+    root: (size: string) => `root mean square ${size}`,
+    oneScale: "one scale for all three",
   },
   steps: {
     "look up": {
@@ -584,6 +615,11 @@ export const en = {
       name: "input",
       description: "This is the input of the first block, where each token's residual stream begins.",
     },
+    read: {
+      name: "input",
+      description:
+        "In this model, nothing is normalized here: attention and feed-forward read the residual stream itself, and their outputs are normalized.",
+    },
     mean: { name: "mean μ", description: "This is the mean of each token's vector." },
     scale: {
       name: "scale σ",
@@ -593,7 +629,7 @@ export const en = {
     norm: {
       name: "norm",
       description:
-        "Each token's vector is divided by its scale, and each dimension is multiplied by a trained gain. The tabs show the vector before and after.",
+        "Each token's vector is divided by its scale, and each dimension is multiplied by a trained gain. The strips show this for the selected token.",
     },
     project: {
       name: "project",
@@ -618,6 +654,11 @@ export const en = {
       name: "divide",
       description:
         "Each score is divided by $\\sqrt{d_k}$ so that dot products of long vectors do not saturate the softmax.",
+    },
+    cap: {
+      name: "cap",
+      description:
+        "Soft-capping, $c \\tanh(x / c)$, hardly changes small numbers and keeps large ones between $-c$ and $c$.",
     },
     mask: {
       name: "mask",
@@ -718,6 +759,7 @@ export const en = {
     feedforward_normed: "normalized feed-forward output",
     output: "block output",
     final: "final vector",
+    logits_raw: "logit before the cap",
     logits: "logit",
     probabilities: "probability",
     query_raw: "projected query",
@@ -729,6 +771,7 @@ export const en = {
     value: "value",
     scores: "score",
     scaled: "scaled score",
+    capped: "capped score",
     masked: "masked score",
     weights: "attention weight",
     weighed: "weighted value",
@@ -753,9 +796,11 @@ export const en = {
     `${token} is part of a character: the tokenizer has no token for the whole character and splits it into the bytes of its UTF-8 encoding.`,
   pointed: {
     axes: "from ↓ to →",
-    score: (from: string, to: string, score: string) => `Score from “${from}” to “${to}”: ${score}`,
+    score: (what: string, from: string, to: string, score: string) =>
+      `${what} from “${from}” to “${to}”: ${score}`,
     future: (from: string, to: string) => `“${from}” cannot attend to “${to}”, which comes later`,
     outside: (from: string, to: string) => `“${to}” is outside the attention window of “${from}”`,
+    unattended: (from: string, to: string) => `The mask keeps “${from}” from attending to “${to}”`,
     number: (row: string, column: string, value: string) => `“${row}”, ${column}: ${value}`,
     difference: (row: string, column: string, value: string) => `${row}, ${column}: ${value}`,
     dimension: (i: string) => `dimension ${i}`,
@@ -829,8 +874,8 @@ export const en = {
     title: "Share",
     save: "Save this view as one file",
     saveNote:
-      "An HTML file that opens in any browser exactly as here, without Clearhead and without a network. It contains a small model, which runs in it; of a large model, it holds the numbers on screen.",
-    notSavable: "Labs and Training need a server. Open another view to save it.",
+      "An HTML file that opens in any browser exactly as the page is now, without Clearhead and without a network. A small model is included and runs in the file; for a large model, the file contains the numbers on screen.",
+    notSavable: "Learning, Labs, Training and Report need a server. Open another view to save it.",
     html: "HTML file of this view",
     preparing: "Preparing the file…",
     saved: "Saved to your downloads",

@@ -50,7 +50,7 @@ export const HEADINGS: Messages["labs"]["headings"] = {
     "* to *": "* bis *",
     digits: "Ziffern",
     accuracy: "Genauigkeit",
-    "n-gram": "n-Gramm",
+    "n-gram": "N-Gramm",
     attention: "Aufmerksamkeit",
     "weight on the 1 among * digits": "Gewicht auf der 1, bei * Ziffern",
     "* back": "* zurück",
@@ -94,7 +94,7 @@ export const HEADINGS: Messages["labs"]["headings"] = {
     "same output from the visible tokens alone": "gleiche Ausgabe mit den sichtbaren Tokens allein",
     "steps with tokens outside the window": "Schritte mit Tokens außerhalb des Fensters",
     "largest change in log-probability with the tokens outside reversed":
-      "größte Änderung der logarithmierten Wahrscheinlichkeit bei umgekehrter Reihenfolge der Tokens außerhalb",
+      "größte Änderung der Log-Wahrscheinlichkeit bei umgekehrter Reihenfolge der Tokens außerhalb",
   },
   blank: {
     model: "Modell",
@@ -102,9 +102,11 @@ export const HEADINGS: Messages["labs"]["headings"] = {
     "tokens of the word (only the first is explained)": "Tokens des Wortes (nur das erste wird erklärt)",
     "its probability": "seine Wahrscheinlichkeit",
     "its logit": "sein Logit",
-    "decides most, before the last": "entscheidet am stärksten (ohne das letzte Token)",
-    "its probability without it": "Wahrscheinlichkeit ohne dieses Token",
-    "largest direct contribution, before the last": "größter direkter Beitrag (ohne das letzte Token)",
+    "its logit before the cap": "sein Logit vor der Begrenzung",
+    "most influential token (except the last)": "einflussreichstes Token (außer dem letzten)",
+    "its probability without that token": "Wahrscheinlichkeit ohne dieses Token",
+    "largest direct contribution (except the last token's)":
+      "größter direkter Beitrag (außer dem des letzten Tokens)",
     "contributed directly by all tokens": "direkter Beitrag aller Tokens",
     "contributed by the last position itself": "Beitrag der letzten Position selbst",
     "effect of each token": "Wirkung jedes Tokens",

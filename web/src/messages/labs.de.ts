@@ -33,7 +33,7 @@ export const LABS: Messages["labs"]["translated"] = {
   "any-one": {
     title: "War eine der Ziffern eine 1?",
     description:
-      "Auf eine 1 folgen hundert Nullen: War eine 1 dabei? Ein rekurrentes Netz muss diese Information von Zustand zu Zustand weitertragen, die Aufmerksamkeit greift direkt auf die 1 zu, und ein n-Gramm hat sie vergessen. Mit kurzen Folgen trainiert trägt ein rekurrentes Netz sie in manchen Durchgängen durch 200 Ziffern und verliert sie in anderen. Nur mit 101 Ziffern trainiert bleibt es nahe am Zufall, während die Aufmerksamkeit alles lernt: Ihr Vorteil ist, dass sich der lange Fall lernen lässt. Diese Aufmerksamkeit verwendet keine Positionen, damit ungesehene Längen nichts Neues für sie sind. Die einzige Folge ohne 1 zählt für die eine Hälfte der Genauigkeit, alle anderen zusammen für die andere; ein Netz, das nichts gelernt hat, liegt also bei etwa einem Halb. Das Band um jede Linie zeigt die einzelnen Durchgänge.",
+      "Auf eine 1 folgen hundert Nullen: War eine 1 dabei? Ein rekurrentes Netz muss diese Information von Zustand zu Zustand weitertragen, die Aufmerksamkeit greift direkt auf die 1 zu, und ein N-Gramm-Modell hat sie vergessen. Mit kurzen Folgen trainiert trägt ein rekurrentes Netz sie in manchen Durchgängen durch 200 Ziffern und verliert sie in anderen. Nur mit 101 Ziffern trainiert bleibt es nahe am Zufallsniveau, während die Aufmerksamkeit alles lernt: Ihr Vorteil ist, dass sich der lange Fall lernen lässt. Diese Aufmerksamkeit verwendet keine Positionen, damit ungesehene Längen nichts Neues für sie sind. Die einzige Folge ohne 1 zählt für die eine Hälfte der Genauigkeit, alle anderen zusammen für die andere; ein Netz, das nichts gelernt hat, liegt also bei etwa einem Halb. Das Band um jede Linie zeigt die einzelnen Durchgänge.",
     question:
       "In wie vielen Durchgängen liegt jedes mit kurzen Folgen trainierte Netz bei 200 Ziffern immer richtig? Warum kann das Training mit 101 Ziffern misslingen, selbst wenn ein Netz die Information so weit tragen könnte?",
     settings: {
@@ -129,7 +129,7 @@ export const LABS: Messages["labs"]["translated"] = {
   neighbors: {
     title: "Katze und Hund: Wörter in ähnlicher Umgebung",
     description:
-      "„I have to make sure that the cat gets fed“; „I forgot to make sure that the dog gets fed.“ Ein Skip-gram-Modell lernt, für jedes Wort der eingebauten Geschichten die umgebenden Wörter vorherzusagen. Dadurch bekommen Wörter in ähnlicher Umgebung ähnliche Vektoren: Der Katze am nächsten sind die anderen Tiere, darunter der Hund.",
+      "„I have to make sure that the cat gets fed“; „I forgot to make sure that the dog gets fed.“ Ein Skip-Gram-Modell lernt, für jedes Wort der eingebauten Geschichten die umgebenden Wörter vorherzusagen. Dadurch bekommen Wörter in ähnlicher Umgebung ähnliche Vektoren: Der Katze am nächsten sind die anderen Tiere, darunter der Hund.",
     question:
       "Welche Wörter sind „anna“ oder „red“ am nächsten? Sind es bei einem Fenster von 10 immer noch die, die an der Stelle der Katze stehen könnten?",
     settings: {

@@ -6,7 +6,13 @@ export const learning: Messages["learning"] = {
   summary: (loss, targets) =>
     `Verlust ${loss}, der Mittelwert von $-\\ln P$ über ${targets} ${targets === 1 ? "Vorhersage" : "Vorhersagen"}`,
   optimizers: { muon: "Muon", adamw: "AdamW" },
-  recipe: (optimizer, rate) => `${optimizer}, Lernrate ${rate}`,
+  recipe: (optimizer, rate) => `${optimizer}, höchste Lernrate ${rate}`,
+  recipeHint:
+    "Der Schritt ist der erste eines neuen Trainingslaufs mit dem Rezept des Modells, mit der höchsten Lernrate seines Verlaufs, auch wenn sie niedriger war, als das Modell gespeichert wurde.",
+  cut: (used, all) =>
+    `Verwendet werden nur die letzten ${used} von ${all} Tokens: Mehr fasst der Kontext nicht.`,
+  numberOf: (taken) => `von ${taken}`,
+  shownStep: "Der gezeigte Schritt",
   norm: (norm, clip) => `Norm des Gradienten aller Gewichte: ${norm}; begrenzt auf höchstens ${clip}.`,
   edits: "Änderungen gehören nicht zu einem Trainingsschritt: Er wird für das Modell selbst berechnet.",
   parts: { gradient: "Gradienten", run: "Trainingslauf" },
@@ -28,7 +34,8 @@ export const learning: Messages["learning"] = {
   noTarget: "kein Ziel",
   errors: (token) => `p − y an den Logits nach „${token}“`,
   errorsHint:
-    "Die Wahrscheinlichkeit des Ziels sollte 1 sein, alle anderen 0. Der Gradientenabstieg erhöht das Logit des Ziels und senkt die anderen.",
+    "Die Wahrscheinlichkeit des Ziels sollte 1 sein, alle anderen 0. Der Gradientenabstieg erhöht den Logit des Ziels und senkt die anderen.",
+  pushesLogits: "Balken: rechts erhöht (↑), links gesenkt (↓).",
   mean: (n) =>
     n === 1 ? "Gradient: $p - y$" : `Gradient: $(p - y) / ${n}$, weil der Verlust ein Mittelwert ist`,
   others: (count) => `${count} andere`,
@@ -38,8 +45,12 @@ export const learning: Messages["learning"] = {
   site: "Stelle oder Gewicht",
   ends: "Einbettung und Logits",
   weightName: (name) => `Gewicht ${name}`,
-  hover:
-    "Klicke auf eine Zahl, um ihren Gradienten nach der Kettenregel zu sehen und bis zu einem Gewicht zu verfolgen.",
+  start: [
+    "Der Verlust jedes Tokens ist $-\\ln P$ des Tokens, das tatsächlich folgt.",
+    "Ein Gradient sagt, wie sich der Verlust ändert, wenn eine Zahl ein wenig wächst: Ist er positiv, steigt der Verlust; ist er negativ, sinkt er. Der Gradientenabstieg bewegt deshalb jedes Gewicht gegen seinen Gradienten. Optimierer gehen von dieser Richtung aus und ändern sie; einzelne Gewichte können sich deshalb auch in die andere Richtung bewegen.",
+    "An den Logits ist der Gradient $p - y$. Von dort geht es zurück, von rechts nach links: Der Gradient einer Zahl ist die Summe über alle Zahlen, die aus ihr berechnet werden, jeweils deren Gradient mal eine Ableitung.",
+    "Klicke auf eine Zahl, um diese Summe zu sehen, und verfolge sie bis zu einem Gewicht, oder wähle ein Gewicht in der Liste. Dort siehst du, in welche Richtung es sich bewegt, warum, und welche Tokens dazu beitragen.",
+  ],
   gradient: "Gradient",
   value: (value) => `Die Zahl selbst ist ${value}.`,
   unused: "Kein Token dieses Textes verwendet diese Zahl, daher ist ihr Gradient 0.",
@@ -51,18 +62,32 @@ export const learning: Messages["learning"] = {
   more: (n) => `… ${n} weitere`,
   update: "Was der Schritt mit diesem Gewicht macht",
   chainRule: "Sein Gradient nach der Kettenregel",
-  why: ({ change, gradient, cause }, value, causeName) => {
-    if (change === 0) return "Es bleibt gleich.";
-    const way = change > 0 ? "steigt" : "sinkt";
-    if (gradient === -change)
-      return `Es ${way}: Sein Gradient ist ${gradient > 0 ? "positiv" : "negativ"} (${value}), also senkt ein ${change > 0 ? "größerer" : "kleinerer"} Wert den Verlust.`;
+  why: ({ change, gradient, decay, cause }, value, causeName) => {
     const slope = gradient === 0 ? "0" : `${gradient > 0 ? "positiv" : "negativ"} (${value})`;
-    return `Es ${way}, obwohl sein Gradient ${slope} ist${cause === null ? "." : `. Der Grund ist „${causeName}“.`}`;
+    if (cause === null || change === 0) return `Es bleibt gleich. Sein Gradient ist ${slope}.`;
+    const goes = `Es ${change > 0 ? "steigt" : "sinkt"}`;
+    if (cause === "gradient") {
+      const pull = decay === 0 ? "" : ` Weight Decay wirkt ${decay === change ? "mit" : "dagegen"}.`;
+      return `${goes}, weil sein Gradient ${slope} ist: Ein ${change > 0 ? "größerer" : "kleinerer"} Wert senkt den Verlust.${pull}`;
+    }
+    if (cause === "weight_decay")
+      return `${goes}, weil Weight Decay es zur 0 zieht, stärker als alles andere es bewegt. Sein Gradient ist ${slope}.`;
+    if (cause === "rounding") return `${goes}, aber nur durch Rundung. Sein Gradient ist ${slope}.`;
+    if (cause.startsWith("adapter"))
+      return `${goes}, weil sich seine Adapter ändern. Sein Gradient ist ${slope}.`;
+    const reasons: Record<string, string> = {
+      momentum: "Die Gradienten früherer Schritte, die das Momentum behält, überwiegen",
+      newton_schulz: "Newton–Schulz kehrt die Richtung um, denn es hängt von der ganzen Matrix ab",
+    };
+    return `${goes}, ${gradient === -change ? "wie es sein Gradient verlangt" : "obwohl sein Gradient"} ${gradient === -change ? `(${value})` : `${slope} ist`}. ${reasons[cause] ?? `Der Grund ist „${causeName}“`}.`;
   },
   before: "alter Wert",
   change: "Änderung",
   after: "neuer Wert",
-  against: "Teile seines Gradienten: Ein negativer Teil hebt das Gewicht (↑), ein positiver senkt es (↓).",
+  pushes:
+    "Balken: rechts nach oben (↑), links nach unten (↓). Ein positiver Gradient senkt das Gewicht, ein negativer hebt es.",
+  otherParts: (n) => (n === 1 ? "1 anderes" : `${n} andere`),
+  partsSum: "der Gradient: die Summe aller Teile",
   rate: (rate) => `Lernrate ${rate}`,
   updateTerms: {
     gradient: "einfacher Gradientenabstieg",
@@ -80,25 +105,26 @@ export const learning: Messages["learning"] = {
     adapter_AB: "beide Adapter",
   },
   updateHints: {
-    gradient: "Einfacher Gradientenabstieg: minus Lernrate mal Gradient.",
-    clipping:
+    gradient: () => "Einfacher Gradientenabstieg: minus Lernrate mal Gradient.",
+    clipping: () =>
       "Ist der Gradient aller Gewichte zusammen länger als die Grenze, wird er im Ganzen auf diese Länge gekürzt.",
-    momentum:
+    momentum: () =>
       "Ersetzt den Gradienten durch einen gleitenden Mittelwert über die Schritte. Im ersten Schritt von AdamW ist das der Gradient selbst; Muon blickt zusätzlich einen Schritt voraus (Nesterov).",
-    second_moment:
-      "AdamW teilt durch die Wurzel des gleitenden Mittelwerts der quadrierten Gradienten, damit sich alle Gewichte etwa gleich weit bewegen. Im ersten Schritt bewegt sich jede Zahl um etwa die Lernrate.",
-    newton_schulz:
+    second_moment: ({ epsilon }) =>
+      `AdamW teilt durch die Wurzel des gleitenden Mittelwerts der quadrierten Gradienten plus ε = ${epsilon}, damit sich alle Gewichte etwa gleich weit bewegen. Im ersten Schritt bewegt sich eine Zahl um etwa die Lernrate, aber weniger, wenn ihr begrenzter Gradient nicht viel größer als ε ist.`,
+    newton_schulz: () =>
       "Muon ersetzt die Matrix der Richtungen durch eine, deren Singulärwerte alle nahe 1 sind. Jede Zahl hängt dann von der ganzen Matrix ab und kann sogar ihr Vorzeichen ändern.",
-    rows: "NorMuon teilt jede Zeile durch das gleitende quadratische Mittel ihrer Zahlen, damit sich alle Zeilen etwa gleich weit bewegen.",
-    shape:
+    rows: () =>
+      "NorMuon teilt jede Zeile durch das gleitende quadratische Mittel ihrer Zahlen, damit sich alle Zeilen etwa gleich weit bewegen.",
+    shape: () =>
       "Hat die Matrix mehr Ausgänge als Eingänge, multipliziert Muon mit der Wurzel ihres Verhältnisses.",
-    weight_decay:
-      "Zieht das Gewicht in Richtung 0: Lernrate mal Weight Decay mal alter Wert, unabhängig vom Verlust.",
-    rounding: "Was verloren geht, weil der neue Wert als float32-Zahl gespeichert wird.",
-    frozen: "Dieses Gewicht wird nicht trainiert.",
-    adapter_A: "Was die Änderung der Matrix A des Adapters beiträgt.",
-    adapter_B: "Was die Änderung der Matrix B des Adapters beiträgt.",
-    adapter_AB: "Was die Änderungen von A und B gemeinsam beitragen.",
+    weight_decay: ({ rate, decay, before }) =>
+      `Zieht das Gewicht in Richtung 0, unabhängig vom Verlust: minus Lernrate (${rate}) mal Weight Decay (${decay}) mal alter Wert (${before}).`,
+    rounding: () => "Was verloren geht, weil der neue Wert als float32-Zahl gespeichert wird.",
+    frozen: () => "Dieses Gewicht wird nicht trainiert.",
+    adapter_A: () => "Was die Änderung der Matrix A des Adapters beiträgt.",
+    adapter_B: () => "Was die Änderung der Matrix B des Adapters beiträgt.",
+    adapter_AB: () => "Was die Änderungen von A und B gemeinsam beitragen.",
   },
   byPosition: "Tokens, die es verwenden",
   byPositionHint:
@@ -128,6 +154,7 @@ export const learning: Messages["learning"] = {
       "Die Norm der Änderung zwischen zwei Zwischenständen im Verhältnis zur Norm des Gewichts davor.",
     weights: "Gewicht",
     texts: (step) => `Die Texte von Schritt ${step}, die diesen Kopf am meisten bewegen`,
+    openText: "Einen Trainingsschritt auf diesem Text zeigen",
     textsHint:
       "Der Verlust jedes Textes des Batches und die Norm dessen, was er zum Gradienten der Gewichte des Kopfs beiträgt.",
     loss: "Verlust",

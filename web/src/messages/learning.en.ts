@@ -1,12 +1,18 @@
 /** The texts of the learning view in English. */
 
-import type { Direction } from "../model/update";
+import type { Direction, UpdateNumbers } from "../model/update";
 
 export const learning = {
   summary: (loss: string, targets: number) =>
     `Loss ${loss}, the mean of $-\\ln P$ over ${targets} ${targets === 1 ? "prediction" : "predictions"}`,
   optimizers: { muon: "Muon", adamw: "AdamW" } as Record<string, string>,
-  recipe: (optimizer: string, rate: string) => `${optimizer}, learning rate ${rate}`,
+  recipe: (optimizer: string, rate: string) => `${optimizer}, peak learning rate ${rate}`,
+  recipeHint:
+    "The step is the first of a new training run with the model's recipe, at the highest learning rate of its schedule, even if the rate was lower when the model was saved.",
+  cut: (used: string, all: string) =>
+    `Only the last ${used} of ${all} tokens are used: the context holds no more.`,
+  numberOf: (taken: number) => `of ${taken}`,
+  shownStep: "Step shown",
   norm: (norm: string, clip: string) =>
     `Norm of the gradient of all weights: ${norm}; clipped to at most ${clip}.`,
   edits: "Edits are not part of a training step: it is computed for the model itself.",
@@ -30,6 +36,7 @@ export const learning = {
   errors: (token: string) => `p − y at the logits after “${token}”`,
   errorsHint:
     "The target's probability should be 1 and all others 0. Gradient descent raises the logit of the target and lowers the others.",
+  pushesLogits: "Bars: to the right, raised (↑); to the left, lowered (↓).",
   mean: (n: number) =>
     n === 1 ? "Gradient: $p - y$" : `Gradient: $(p - y) / ${n}$, because the loss is a mean of ${n}`,
   others: (count: string) => `${count} others`,
@@ -39,7 +46,12 @@ export const learning = {
   site: "Site or weight",
   ends: "embedding and logits",
   weightName: (name: string) => `weight ${name}`,
-  hover: "Click a number to see its gradient by the chain rule, and follow it down to a weight.",
+  start: [
+    "Each token's loss is $-\\ln P$ of the token that actually comes next.",
+    "A gradient tells you how the loss changes when a number increases slightly: if it is positive, the loss rises; if it is negative, the loss falls. Gradient descent therefore moves every weight against its gradient. Optimizers start from this direction and modify it, so individual weights may also go the other way.",
+    "At the logits, the gradient is $p - y$. From there, it is propagated backward, from right to left: the gradient of a number is the sum over all numbers computed from it, each one's gradient times a derivative.",
+    "Click a number to see this sum, and follow it down to a weight, or choose a weight in the list. There you see which way it goes, why, and which tokens push it.",
+  ],
   gradient: "Gradient",
   value: (value: string) => `The number itself is ${value}.`,
   unused: "No token of this text uses this number, so its gradient is 0.",
@@ -51,19 +63,32 @@ export const learning = {
   more: (n: number) => `… ${n} more`,
   update: "What the step does to this weight",
   chainRule: "Its gradient by the chain rule",
-  why: ({ change, gradient, cause }: Direction, value: string, causeName: string) => {
-    if (change === 0) return "It stays the same.";
-    const way = change > 0 ? "up" : "down";
-    if (gradient === -change)
-      return `It goes ${way}: its gradient is ${gradient > 0 ? "positive" : "negative"} (${value}), so a ${change > 0 ? "larger" : "smaller"} value lowers the loss.`;
+  why: ({ change, gradient, decay, cause }: Direction, value: string, causeName: string) => {
     const slope = gradient === 0 ? "0" : `${gradient > 0 ? "positive" : "negative"} (${value})`;
-    return `It goes ${way} although its gradient is ${slope}${cause === null ? "." : `: the cause is “${causeName}”.`}`;
+    if (cause === null || change === 0) return `It stays the same. Its gradient is ${slope}.`;
+    const goes = `It goes ${change > 0 ? "up" : "down"}`;
+    if (cause === "gradient") {
+      const pull = decay === 0 ? "" : ` Weight decay ${decay === change ? "agrees" : "resists"}.`;
+      return `${goes} because its gradient is ${slope}: a ${change > 0 ? "larger" : "smaller"} value lowers the loss.${pull}`;
+    }
+    if (cause === "weight_decay")
+      return `${goes} because weight decay pulls it toward 0, more strongly than anything else moves it. Its gradient is ${slope}.`;
+    if (cause === "rounding") return `${goes}, but only because of rounding. Its gradient is ${slope}.`;
+    if (cause.startsWith("adapter")) return `${goes} because its adapters change. Its gradient is ${slope}.`;
+    const reasons: Record<string, string> = {
+      momentum: "the gradients of earlier steps, which momentum remembers, outweigh it",
+      newton_schulz: "Newton–Schulz, which depends on the whole matrix, reverses the direction",
+    };
+    return `${goes} ${gradient === -change ? "as" : "although"} its gradient is ${slope}: ${reasons[cause] ?? `what decides is “${causeName}”`}.`;
   },
   before: "old value",
   change: "change",
   after: "new value",
-  against: "Parts of its gradient: a negative part pushes the weight up (↑), a positive one down (↓).",
-  rate: (rate: string) => `learning rate ${rate}`,
+  pushes:
+    "Bars: to the right, up (↑); to the left, down (↓). A positive gradient pushes the weight down, a negative one up.",
+  otherParts: (n: number) => (n === 1 ? "1 other" : `${n} others`),
+  partsSum: "the gradient: the sum of all parts",
+  rate: (rate: string) => `peak learning rate ${rate}`,
   updateTerms: {
     gradient: "plain gradient descent",
     clipping: "clipping",
@@ -80,25 +105,27 @@ export const learning = {
     adapter_AB: "both adapters",
   } as Record<string, string>,
   updateHints: {
-    gradient: "Plain gradient descent: minus the learning rate times the gradient.",
-    clipping:
+    gradient: () => "Plain gradient descent: minus the learning rate times the gradient.",
+    clipping: () =>
       "If the gradient of all weights together is longer than the limit, all of it is shrunk to that length.",
-    momentum:
+    momentum: () =>
       "Replaces the gradient with a running mean over the steps. In the first step of AdamW, that is the gradient itself; Muon also looks one step ahead (Nesterov).",
-    second_moment:
-      "AdamW divides by the root of the running mean of the squared gradient, so that every weight moves about equally far. In the first step, every number moves by about the learning rate.",
-    newton_schulz:
+    second_moment: ({ epsilon }) =>
+      `AdamW divides by the root of the running mean of the squared gradient, plus ε = ${epsilon}, so that every weight moves about equally far. In the first step, a number moves by about the learning rate, but by less if its clipped gradient is not much larger than ε.`,
+    newton_schulz: () =>
       "Muon replaces the matrix of directions with one whose singular values are all near 1. Each number then depends on the whole matrix, so it can even change its sign.",
-    rows: "NorMuon divides each row by its running root mean square, so that all rows move about equally far.",
-    shape: "If the matrix has more outputs than inputs, Muon multiplies by the square root of their ratio.",
-    weight_decay:
-      "Pulls the weight toward 0: the learning rate times the decay times the old value, whatever the loss.",
-    rounding: "What is lost because the new value is stored as a float32 number.",
-    frozen: "This weight is not trained.",
-    adapter_A: "What the change of the adapter's matrix A contributes.",
-    adapter_B: "What the change of the adapter's matrix B contributes.",
-    adapter_AB: "What the changes of A and B contribute together.",
-  } as Record<string, string>,
+    rows: () =>
+      "NorMuon divides each row by its running root mean square, so that all rows move about equally far.",
+    shape: () =>
+      "If the matrix has more outputs than inputs, Muon multiplies by the square root of their ratio.",
+    weight_decay: ({ rate, decay, before }) =>
+      `Pulls the weight toward 0, whatever the loss: minus the learning rate (${rate}) times the decay (${decay}) times the old value (${before}).`,
+    rounding: () => "What is lost because the new value is stored as a float32 number.",
+    frozen: () => "This weight is not trained.",
+    adapter_A: () => "What the change in the adapter's matrix A contributes.",
+    adapter_B: () => "What the change in the adapter's matrix B contributes.",
+    adapter_AB: () => "What the changes in A and B contribute together.",
+  } as Record<string, (numbers: UpdateNumbers) => string>,
   byPosition: "Tokens that use it",
   byPositionHint: "What the use of the weight at each token adds to its gradient, largest first.",
   byTarget: "Predictions that move it",
@@ -114,7 +141,7 @@ export const learning = {
   stepNumber: (step: number) => `Step ${step}`,
   changedWeights: "Weights that lower the loss most",
   expected: (expected: string, actual: string) =>
-    `Gradient × change, summed over the numbers of a weight: its part of the expected change of the loss. All weights: ${expected}; the loss really changed by ${actual}.`,
+    `Gradient × change, summed over the numbers of a weight: its part of the expected change in the loss. All weights: ${expected}; the loss actually changed by ${actual}.`,
   moved: "Probabilities that change most",
   movedAfter: (token: string) => `after “${token}”`,
   run: {
@@ -125,6 +152,7 @@ export const learning = {
     headHint: "The norm of the change between two snapshots, relative to the norm of the weight before.",
     weights: "Weight",
     texts: (step: string) => `The texts of step ${step} that move this head most`,
+    openText: "Show a training step on this text",
     textsHint:
       "The loss of each text of the batch, and the norm of what it adds to the gradient of the head's weights.",
     loss: "Loss",

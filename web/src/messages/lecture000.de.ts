@@ -81,7 +81,7 @@ export const STOPS_000: Record<string, StopText> = {
   },
   "000.7": {
     title: "Viele Köpfe",
-    idea: "Ein Kopf verteilt je Token nur einmal Gewichte. Die Multi-Head Attention lässt viele Köpfe nebeneinander laufen, jeden mit eigenem $W^Q$, $W^K$ und $W^V$; $W^O$ fasst zusammen, was sie finden. Manche lernen Rollen: das vorige Token, das Nomen zum Pronomen, was letztes Mal folgte.",
+    idea: "Ein Kopf verteilt je Token nur einmal Gewichte. Die Multi-Head-Aufmerksamkeit lässt viele Köpfe nebeneinander laufen, jeden mit eigenem $W^Q$, $W^K$ und $W^V$; $W^O$ fasst zusammen, was sie finden. Manche lernen Rollen: das vorige Token, das Nomen zum Pronomen, was letztes Mal folgte.",
     notice:
       "Wähle eine Rolle: Das Bild zeigt den Kopf, der sie in diesem Modell am besten spielt. Die Verluste sagen, wie gut das Modell den Text mit diesem Kopf und ohne ihn vorhersagt: Wähle Induktion, dann „Geschichte nehmen“, und vergleiche die beiden.",
     question:
@@ -95,7 +95,7 @@ export const STOPS_000: Record<string, StopText> = {
     title: "Der Transformer-Block",
     idea: "Zur Aufmerksamkeit kommen im Block drei Teile. Die Layer Norm ist der z-Wert eines Vektors, $\\hat{x} = (x - \\mu) / \\sigma$, dann $\\gamma \\hat{x} + \\beta$. Das Feed-Forward-Netz bringt eine Nichtlinearität, $\\text{FFN}(x) = \\text{ReLU}(x W_1 + b_1) W_2 + b_2$. Und jedes Ergebnis wird zur Eingabe addiert.",
     notice:
-      "Folge $x$ durch die sechs Zeilen: Zwei normalisieren, zwei rechnen, zwei addieren. Schalte ReLU aus: Das Feed-Forward-Netz wird zu einer Matrix $W_1 W_2$, und zwei Schichten können nicht mehr als eine.",
+      "Folge $x$ durch die sechs Zeilen: Zwei normieren, zwei rechnen, zwei addieren. Schalte ReLU aus: Das Feed-Forward-Netz wird zu einer Matrix $W_1 W_2$, und zwei Schichten können nicht mehr als eine.",
     question: "Sei $x = [2; 4; 6]$. Wie groß ist die dritte Zahl von $\\hat{x}$, ihr z-Wert?",
     hint: "$\\mu = 4$ und $\\sigma = \\sqrt{(4 + 0 + 4) / 3}$, mit $1/d$ und nicht $1/(d-1)$.",
     solution: "$(6 - 4) / \\sqrt{8/3} \\approx$ {answer}.",
@@ -116,7 +116,7 @@ export const STOPS_000: Record<string, StopText> = {
   },
   "000.10": {
     title: "Der Residualstrom",
-    idea: "Der Vektor eines Tokens heißt über alle Blöcke Residualstrom. Nur die Aufmerksamkeit liest aus anderen Strömen: Ein Kopf bringt Information daraus in den aktuellen (Elhage et al. 2021). Zwei Köpfe bilden einen Induktionsschaltkreis: Der erste vermerkt bei jedem Token, was davor stand; der zweite findet, wo das aktuelle Token schon stand, und kopiert, was folgte.",
+    idea: "Der Vektor eines Tokens heißt über alle Blöcke Residualstrom. Nur die Aufmerksamkeit liest aus anderen Strömen: Ein Kopf bringt Information daraus in den aktuellen (Elhage et al. 2021). Zwei Köpfe bilden einen Induktionsschaltkreis: Der erste vermerkt bei jedem Token, was davor stand; der zweite findet, wo das aktuelle Token schon einmal stand, und kopiert, was folgte.",
     notice:
       "Nach A B C A folgt B. Ohne den ersten Kopf kopiert der zweite von allen Tokens gleich viel, auch vom Anfang; ohne den zweiten sind alle Buchstaben gleich wahrscheinlich.",
     question: "Ohne Köpfe wird der Vektor des ersten Tokens geändert. In welchen Strömen ändert sich etwas?",
@@ -193,6 +193,7 @@ export const FIGURES_000: typeof Labels = {
     const changes = [normalized && "normiert", rotated && "nach ihrer Position gedreht"].filter(Boolean);
     return changes.length > 0 ? `Anfragen und Schlüssel werden dann ${changes.join(" und ")}.` : "";
   },
+  thenCapped: "Dieses Modell begrenzt die Quotienten dann, damit keiner zu groß wird.",
   ofMany: (shown, all) => `Die ersten ${shown} Zahlen jedes Vektors; eine Anfrage hat ${all}.`,
   role: "Rolle",
   roleScore: "mittleres Gewicht auf dem Ziel",

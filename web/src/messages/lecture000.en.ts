@@ -141,6 +141,7 @@ export const FIGURES_000 = {
     const changes = [normalized && "normalized", rotated && "rotated by their position"].filter(Boolean);
     return changes.length > 0 ? `Queries and keys are then ${changes.join(" and ")}.` : "";
   },
+  thenCapped: "This model then caps the quotients, so that none of them becomes large.",
   ofMany: (shown: number, all: number) => `The first ${shown} numbers of each vector; a query has ${all}.`,
   role: "Role",
   roleScore: "mean weight on the target",

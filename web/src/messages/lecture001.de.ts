@@ -5,7 +5,7 @@ import type { StopText } from "./lectures.en";
 export const STOPS_001: Record<string, StopText> = {
   "001.1": {
     title: "Sprachmodellierung",
-    idea: "Ein Sprachmodell gibt einem Text eine Wahrscheinlichkeit, Token für Token: $P(w) = \\prod_i P(w_i \\mid w_1, \\dots, w_{i-1})$. Modelle unterscheiden sich darin, wie sie die Vergangenheit kennen. Ein n-Gramm sieht nur die letzten $n-1$ Tokens, ein RNN packt alle in einen Vektor $h$, und ein Transformer blickt auf jedes einzelne zurück.",
+    idea: "Ein Sprachmodell gibt einem Text eine Wahrscheinlichkeit, Token für Token: $P(w) = \\prod_i P(w_i \\mid w_1, \\dots, w_{i-1})$. Modelle unterscheiden sich darin, wie sie die Vergangenheit kennen. Ein N-Gramm-Modell sieht nur die letzten $n-1$ Tokens, ein RNN packt alle in einen Vektor $h$, und ein Transformer blickt auf jedes einzelne zurück.",
     notice:
       "Das Bigramm akzeptiert „the chicken was wide“: Bei „was“ hat es das Huhn vergessen. Mit der ganzen Vergangenheit ist die Wahrscheinlichkeit 0.",
     question:

@@ -129,15 +129,15 @@ export const STOPS_002: Record<string, StopText> = {
   },
   "002.11": {
     title: "Der Verlust eines Tokens",
-    idea: "Neben der Vorlesung: warum Training funktioniert. Nach „The quick brown fox jumps over the lazy“ hat das Modell für jedes Wort ein Logit $z$. Der Softmax macht daraus Wahrscheinlichkeiten $p$, und der Verlust ist die Kreuzentropie, $-\\ln p$ des Wortes, das im Text als Nächstes kommt. Sein Gradient ist $p - y$ mit $y = 1$ für dieses Wort und 0 für die übrigen; der Gradientenabstieg zieht ihn ab, mal der Lernrate $\\eta$.",
+    idea: "Über die Vorlesung hinaus: warum Training funktioniert. Nach „The quick brown fox jumps over the lazy“ hat das Modell für jedes Wort einen Logit $z$. Die Softmax macht daraus Wahrscheinlichkeiten $p$, und der Verlust ist die Kreuzentropie, $-\\ln p$ des Wortes, das im Text als Nächstes kommt. Sein Gradient ist $p - y$ mit $y = 1$ für dieses Wort und 0 für die übrigen; der Gradientenabstieg zieht ihn ab, mal der Lernrate $\\eta$.",
     notice:
-      "Nur das richtige Wort hat einen negativen Gradienten, also steigt nur sein Logit; je mehr Wahrscheinlichkeit ein falsches Wort hat, desto weiter fällt es. Drücke immer wieder „Schritt ausführen“: Je besser die Vorhersage, desto kleiner der Schritt.",
+      "Nur das richtige Wort hat einen negativen Gradienten, also steigt nur sein Logit; je mehr Wahrscheinlichkeit ein falsches Wort hat, desto weiter fällt dessen Logit. Drücke immer wieder „Schritt ausführen“: Je besser die Vorhersage, desto kleiner der Schritt.",
     question:
       "Ein Modell gibt dem richtigen nächsten Wort die Wahrscheinlichkeit $1/4$. Wie groß ist der Gradient des Verlusts nach dem Logit dieses Wortes?",
     hint: "Der Gradient ist $p - y$, und für das richtige Wort ist $y = 1$.",
-    solution: "$p - y = 1/4 - 1 =$ {answer}: Ein Schritt gegen den Gradienten hebt dieses Logit.",
+    solution: "$p - y = 1/4 - 1 =$ {answer}: Ein Schritt gegen den Gradienten hebt diesen Logit.",
     notes:
-      "Rechne die erste Zeile von Hand: $e^0 / (3 e^0 + e^1) = 0{,}175$, der Softmax aus Vorlesung 001, und $-\\ln 0{,}175 = 1{,}74$. Frage, wohin der Gradient von hier aus geht: mit der Kettenregel zurück durch den Stapel zu jedem Gewicht. Ein Modell, das nur mit einem Text trainiert würde, gäbe „dog“ bald die ganze Wahrscheinlichkeit, auch nach anderen Wörtern; ein Batch aus vielen Texten verhindert das.",
+      "Rechne die erste Zeile von Hand: $e^0 / (3 e^0 + e^1) = 0{,}175$, die Softmax aus Vorlesung 001, und $-\\ln 0{,}175 = 1{,}74$. Frage, wohin der Gradient von hier aus geht: mit der Kettenregel zurück durch den Stapel zu jedem Gewicht. Ein Modell, das nur mit einem Text trainiert würde, gäbe „dog“ bald die ganze Wahrscheinlichkeit, auch nach anderen Wörtern; ein Batch aus vielen Texten verhindert das.",
   },
 };
 

@@ -19,7 +19,7 @@ export const STOPS_002: Record<string, StopProse> = {
       "The first row is (the, quick) and (the, brown), as in the lecture. The vectors have 8 numbers and are trained with a softmax over all words; word2vec replaces that sum with a few negative samples, because its vocabulary is large. Nobody told the model what an animal is: similar surroundings were enough. Real static vectors are under Word vectors.",
   },
   "002.3": {
-    idea: "Given a sequence of words, which word is most likely to follow? Every earlier word may play a role, but not all to the same degree, and a word is never influenced by words that come after it: language has a temporal dimension. Here each earlier word $w$ votes on its own, whatever the order: a candidate that ends $n$ lines scores $n \\prod_w (n_w + 1)/(n + 2)$ if $n_w$ of them contain $w$. Each word's number tells how much the probability would fall without it.",
+    idea: "Given a sequence of words, which word is most likely to follow? Every earlier word may play a role, but not all to the same degree, and a word is never influenced by words that come after it: language has a temporal dimension. Here each earlier word $w$ votes on its own, whatever the order: a candidate that ends $n$ lines scores $n \\prod_w (n_w + 1)/(n + 2)$ if $n_w$ of them contain $w$. Each word's number shows how much the probability would fall without it.",
     notice:
       "Click words in Damian's sentence to leave them out: without one of them, “her” turns into “him”. Each “his” pulls the other way. Read only part of the sentence, and the prediction changes as the deciding word arrives.",
     notes:
@@ -75,9 +75,9 @@ export const STOPS_002: Record<string, StopProse> = {
       "A trained model has many heads, and nobody designs them; some do represent a relationship that can be named, such as the previous word. Open All heads to search for them. Ask why “lazy” cannot find its noun: “dog” would come later, and the mask forbids it.",
   },
   "002.11": {
-    idea: "Beside the lecture: why training works. After “The quick brown fox jumps over the lazy”, the model has a logit $z$ for each word. The softmax turns them into probabilities $p$, and the loss is the cross-entropy, $-\\ln p$ of the word that comes next in the text. Its gradient is $p - y$, with $y = 1$ for that word and 0 for the rest; gradient descent subtracts it, times the learning rate $\\eta$.",
+    idea: "Beyond the lecture: why training works. After “The quick brown fox jumps over the lazy”, the model has a logit $z$ for each word. The softmax turns them into probabilities $p$, and the loss is the cross-entropy, $-\\ln p$ of the word that comes next in the text. Its gradient is $p - y$, with $y = 1$ for that word and 0 for the rest; gradient descent subtracts it, times the learning rate $\\eta$.",
     notice:
-      "Only the right word has a negative gradient, so only its logit rises; the more probability a wrong word has, the further it falls. Press “Take the step” again and again: the better the prediction, the smaller the step.",
+      "Only the right word has a negative gradient, so only its logit rises; the more probability a wrong word has, the further its logit falls. Press “Take the step” again and again: the better the prediction, the smaller the step.",
     notes:
       "Do the first row by hand: $e^0 / (3 e^0 + e^1) = 0.175$, the softmax of lecture 001, and $-\\ln 0.175 = 1.74$. Ask where the gradient goes from here: back through the stack to every weight, by the chain rule. A model trained on one text alone would soon give “dog” all of the probability, even after other words; a batch of many texts keeps it in check.",
   },

@@ -27,7 +27,7 @@ export const lectures: Messages["lectures"] = {
   figure: "Abbildung",
   needsText: "Diese Abbildung zeigt den Text oben auf der Seite; er ist leer. Gib dort einen ein.",
   notWords: (model, usual) =>
-    `Die Token von ${model} sind hier Teile von Wörtern. Entworfen wurde diese Station für ${usual}, dessen Token ganze Wörter sind.`,
+    `Die Tokens von ${model} sind hier Teile von Wörtern. Entworfen wurde diese Station für ${usual}, dessen Tokens ganze Wörter sind.`,
   notice: "Was auffällt",
   question: "Frage",
   answer: "Deine Antwort",
@@ -67,7 +67,7 @@ export const lectures: Messages["lectures"] = {
     more: (count) => `… ${count} weitere`,
     wholeText: "der ganze Text",
     estimated:
-      "RNNs und Transformer schätzen diese Wahrscheinlichkeiten aus allem davor und sagen kaum je 0.",
+      "RNNs und Transformer schätzen diese Wahrscheinlichkeiten aus allem davor, und fast nie ist eine davon 0.",
     start: "Anfang",
     vectors: "Eingabe",
     rnn: "RNN",
@@ -82,7 +82,7 @@ export const lectures: Messages["lectures"] = {
     accuracy: "Genauigkeit der Sonde",
     cells: "Mittlerer Zustand nach einer 1 und Nullen, minus dem nach einer 0 und Nullen",
     probes: (noise) =>
-      `Eine lineare Sonde sucht an jeder Zelle die erste Ziffer; Zufall ist 0,5. Rauschen bis ±${noise}, Schlüssel mal 10.`,
+      `Eine lineare Sonde sucht an jeder Zelle die erste Ziffer; Raten ergibt 0,5. Rauschen bis ±${noise}, Schlüssel mal 10.`,
     base: "Basis der Softmax",
     query: "Anfrage",
     key: "Schlüssel",

@@ -23,6 +23,8 @@ export const REFUSALS: Messages["refusals"] = {
   missing_package: ({ package: name, install }) => `Dafür muss ${name} installiert sein: ${install}`,
 
   model_not_found: ({ name }) => `Ein Modell „${name}“ gibt es hier nicht.`,
+  no_held_out_text: ({ name }) =>
+    `${name} enthält keinen zurückgehaltenen Text: Gib einen Text an, mit dem es nicht trainiert wurde.`,
   model_not_open: () => "Das Modell ist nicht geladen.",
   model_not_loaded: ({ name, reason = "" }) =>
     `„${name}“ konnte nicht geladen werden${reason === "" ? "." : `: ${reason}`}`,
@@ -76,7 +78,9 @@ export const REFUSALS: Messages["refusals"] = {
   name_taken: ({ name }) => `„${name}“ gibt es schon: Wähle einen anderen Namen.`,
   already_training: () => "Es läuft bereits ein Training. Es kann immer nur ein Lauf aktiv sein.",
   step_not_kept: ({ name, step }) =>
-    `Schritt ${n(step)} des Laufs „${name}“ lässt sich nicht noch einmal berechnen: Sein Text oder sein Zwischenstand fehlt.`,
+    `Schritt ${n(step)} des Laufs „${name}“ lässt sich nicht noch einmal berechnen: Der Zwischenstand davor fehlt, oder er hängt von mehreren Prozessen ab.`,
+  run_text_missing: ({ name, step }) =>
+    `Der Trainingstext des Laufs „${name}“ ist nicht auf diesem Rechner, deshalb lässt sich Schritt ${n(step)} nicht noch einmal berechnen. Um zu sehen, welche Texte einen Kopf bewegen, trainiere ein eigenes Modell mit Zwischenständen: clearhead train mein.txt --snapshots 5`,
   head_not_found: ({ block, head }) => `Kopf ${block}.${head} gibt es in diesem Lauf nicht.`,
   run_not_found: ({ name }) => `Einen Lauf „${name}“ gibt es nicht.`,
   run_is_finished: ({ name }) =>

@@ -1,7 +1,7 @@
 /** The attribution of a logit to heads and tokens, and the path of hops back through the blocks. */
 
 import { parseSite } from "./sites";
-import type { Attribution, Hop } from "../engine/types";
+import type { Attribution, Hop, Schemas } from "../engine/types";
 
 /** What a head contributes to a logit from one token. */
 export interface Contribution extends Hop {
@@ -17,6 +17,23 @@ export function topContributions(attribution: Attribution, count: number): Contr
     .filter(({ value }) => value !== 0)
     .sort((a, b) => Math.abs(b.value) - Math.abs(a.value))
     .slice(0, count);
+}
+
+type Part = Schemas["Part"];
+
+export const FEW_PARTS = 8; // parts in a list, unless more are needed
+
+/** How many parts to list, largest first, so that no bar is longer than that of the largest part: few, or as many
+ * as it takes until the sum of the others is no larger. */
+export function countListed(parts: readonly Part[], few = FEW_PARTS): number {
+  const largest = Math.abs(parts[0]?.value ?? 0);
+  let count = Math.min(few, parts.length);
+  while (count < parts.length && Math.abs(sumOf(parts.slice(count))) > largest) count++;
+  return count;
+}
+
+export function sumOf(parts: readonly Part[]): number {
+  return parts.reduce((sum, { value }) => sum + (value ?? NaN), 0);
 }
 
 /** The width of a curve or the diameter of a circle, relative to that of the largest amount. */

@@ -1,6 +1,7 @@
 /** The chain rule in TeX: how the gradient of a number follows from those of the numbers that are computed from it. */
 
 import type { Config, Schemas } from "../engine/types";
+import { localizeDecimal } from "../messages/format.svelte";
 import { number } from "./formula";
 import { withIndices } from "./notation";
 import { parseSite } from "./sites";
@@ -98,6 +99,10 @@ export function derivativeSymbol(chain: Chain, term: Term, config: Config): stri
       return `f'(${own})`;
     case "divide":
       return "\\frac{1}{\\sqrt{d_k}}";
+    case "cap": {
+      const limit = parseSite(chain.name).head === null ? config.logit_cap : config.score_cap;
+      return `\\Bigl(1 - \\frac{{${placeSymbol(term, config)}}^{2}}{${number(limit!, localizeDecimal(limit!))}^{2}}\\Bigr)`;
+    }
     case "mask":
       return term.derivative === 1 ? "" : "\\cdot 0";
     case "softmax": {

@@ -1,7 +1,9 @@
 /** Two texts side by side: aligned tokens and the difference between their matrices. */
 
 import { isSquare, parseSite, type Span } from "./sites";
-import { hasPositions, isGated } from "./derivation";
+import { addsPositions } from "../engine/inspect/sites";
+import { hasCap } from "../engine/model/attentionSteps";
+import { isGated } from "../engine/model/feedforward";
 import { Matrix } from "./matrix";
 import type { Config } from "../engine/types";
 
@@ -55,7 +57,9 @@ export function haveSameShape(one: Config, other: Config): boolean {
     const { n_block, n_head, n_kv_head, d_model, d_head, d_hidden, n_vocab } = config;
     const { norm, qk_norm, parallel, post_norm } = config;
     const sizes = [n_block, n_head, n_kv_head, d_model, d_head, d_hidden, n_vocab];
-    return [...sizes, norm, qk_norm, parallel, post_norm, hasPositions(config), isGated(config)].join();
+    const caps = [hasCap(config.score_cap), hasCap(config.logit_cap)];
+    const places = addsPositions(config);
+    return [...sizes, norm, qk_norm, parallel, post_norm, places, isGated(config), ...caps].join();
   };
   return shape(one) === shape(other);
 }

@@ -23,7 +23,7 @@ export function descend(logits: readonly number[], gradient: readonly number[], 
   return logits.map((logit, i) => logit - rate * gradient[i]!);
 }
 
-/** The loss before each of so many steps, and after the last. */
+/** The loss before each of these steps, and after the last one. */
 export function lossCurve(logits: readonly number[], target: number, rate: number, steps: number): number[] {
   const { loss, gradient } = nextWordLoss(logits, target);
   return steps === 0

@@ -1,11 +1,16 @@
 /** How each number was computed: for every site, the cells it depends on and the operation that combines them. */
 
 import { type Area, areaKey, type Cell, isSquare, isVector, isWeight, parseSite, siteShape } from "./sites";
+import { addsPositions } from "../engine/inspect/sites";
+import { hasCap } from "../engine/model/attentionSteps";
+import { isGated } from "../engine/model/feedforward";
+import { isRotated, yarnRange } from "../engine/model/position";
 import type { Config } from "../engine/types";
 
 export type Operation =
   | "dot"
   | "divide"
+  | "cap"
   | "mask"
   | "softmax"
   | "sum"
@@ -50,10 +55,12 @@ export function derive(config: Config, ids: readonly number[], cell: Cell): Deri
   switch (part) {
     case "input":
       if (block > 0) return derived("copy", [cellArea(`block.${block - 1}.output`, row, column)]);
-      return hasPositions(config)
+      return addsPositions(config)
         ? derived("sum", [one("embedding"), one("position")])
         : derived("copy", [one("embedding")]);
     case "normed":
+      if (!config.pre_norm) return derived("copy", [one(at("input"))]);
+      return deriveNorm(config, first, at("input"), cell);
     case "normed.mean":
     case "normed.scale":
       return deriveNorm(config, first, at("input"), cell);
@@ -70,6 +77,8 @@ export function derive(config: Config, ids: readonly number[], cell: Cell): Deri
     case "middle":
       return derived("sum", [one(at("input")), one(added("attention"))]);
     case "normed2":
+      if (!config.pre_norm) return derived("copy", [one(at(config.parallel ? "input" : "middle"))]);
+      return deriveNorm(config, second, at(config.parallel ? "input" : "middle"), cell);
     case "normed2.mean":
     case "normed2.scale":
       return deriveNorm(config, second, at(config.parallel ? "input" : "middle"), cell);
@@ -124,20 +133,23 @@ function deriveHead(
     case "key_normed": {
       const role = part.slice(0, -"_normed".length);
       const norm = `block.${block}.${role}_norm`;
+      if (config.qk_norm_joint) return deriveJointNorm(config, block, head, role, row, column);
       const shift = config.norm === "layer" ? [entryArea(`${norm}.shift`, column)] : [];
       const parts = [rowArea(at(`${role}_raw`), row), entryArea(`${norm}.gain`, column), ...shift];
       return derived("head norm", parts, { at: column, epsilon: config.norm_epsilon });
     }
     case "query":
     case "key":
-      if (!hasRawQueries(config)) return projected(part === "query" ? "Q" : "K");
+      if (!hasRawQueries(config, block)) return projected(part === "query" ? "Q" : "K");
       return deriveRotated(config, block, at(config.qk_norm ? `${part}_normed` : `${part}_raw`), row, column);
     case "scores":
       return derived("dot", [rowArea(at("query"), row), rowArea(at("key"), column)]);
     case "scaled":
       return derived("divide", [cellArea(at("scores"), row, column)], { d_k: config.d_k });
+    case "capped":
+      return derived("cap", [cellArea(at("scaled"), row, column)], { limit: config.score_cap! });
     case "masked":
-      return derived("mask", [cellArea(at("scaled"), row, column)], {
+      return derived("mask", [cellArea(at(hasCap(config.score_cap) ? "capped" : "scaled"), row, column)], {
         visible: Number(isVisible(config, block, row, column)),
       });
     case "weights":
@@ -151,6 +163,26 @@ function deriveHead(
     default:
       throw new Error(`no derivation of ${part} of a head`);
   }
+}
+
+/** A QK-norm over all heads together: the raw vectors of the other heads come after the gain. */
+function deriveJointNorm(
+  config: Config,
+  block: number,
+  head: number,
+  role: string,
+  row: number,
+  column: number,
+): Derivation {
+  const step = role === "query" ? 1 : config.n_head / config.n_kv_head; // heads that share a key have the same gains
+  const number = Math.floor(head / step);
+  const raw = (j: number) => rowArea(`block.${block}.head.${j}.${role}_raw`, row);
+  const others = Array.from({ length: config.n_head / step }, (_, j) => j).filter((j) => j !== number);
+  const gain = entryArea(`block.${block}.${role}_norm.gain`, number * config.d_head + column);
+  return derived("head norm", [raw(head), gain, ...others.map((j) => raw(j * step))], {
+    at: column,
+    epsilon: config.norm_epsilon,
+  });
 }
 
 /** The order of the terms of a long sum: the largest contributions first, without masked tokens. */
@@ -200,6 +232,9 @@ function deriveEnd(config: Config, ids: readonly number[], { name, row, column }
     case "final.scale":
       return deriveNorm(config, "final", `block.${config.n_block - 1}.output`, { name, row, column });
     case "logits":
+    case "logits_raw":
+      if (name === "logits" && hasCap(config.logit_cap))
+        return derived("cap", [cellArea("logits_raw", row, column)], { limit: config.logit_cap });
       return derived("dot", [rowArea("final", row), columnArea("unembedding.W", column)]);
     case "probabilities":
       return derived("softmax", [rowArea("logits", row)], { at: column });
@@ -233,14 +268,20 @@ function deriveRotated(
   column: number,
 ): Derivation {
   const half = config.rotary_dim / 2;
-  if (config.position !== "rotary" || column >= 2 * half)
+  if (!isRotated(config, block) || column >= 2 * half)
     return derived("copy", [cellArea(source, row, column)]);
   const pair = column % half;
   const [other, sign] = column < half ? [column + half, -1] : [column - half, 1];
   return derived("rotate", [cellArea(source, row, column), cellArea(source, row, other)], {
     angle: row * frequency(config, block, pair),
     sign,
+    factor: scalingOf(config, block)?.attention_factor ?? 1,
   });
+}
+
+/** How the positions of a block are scaled. */
+function scalingOf(config: Config, block: number): Config["rope_scaling"] {
+  return config.local_rotary_base !== 0 && config.local_blocks.includes(block) ? null : config.rope_scaling;
 }
 
 /** The angle by which a pair of features is rotated per position, in radians. */
@@ -248,17 +289,15 @@ function frequency(config: Config, block: number, pair: number): number {
   const local = config.local_rotary_base !== 0 && config.local_blocks.includes(block);
   const base = local ? config.local_rotary_base : config.rotary_base;
   const unscaled = base ** ((-2 * pair) / config.rotary_dim);
-  const scaling = local ? null : config.rope_scaling;
+  const scaling = scalingOf(config, block);
   if (scaling === null) return unscaled;
   const scaled = unscaled / scaling.factor;
   if (scaling.kind === "linear") return scaled;
-  const { original_context, low_freq_factor, high_freq_factor } = scaling;
+  const { kind, original_context, low_freq_factor: low, high_freq_factor: high } = scaling;
   const rotations = (original_context * unscaled) / (2 * Math.PI);
-  const share = Math.min(
-    1,
-    Math.max(0, (rotations - low_freq_factor) / (high_freq_factor - low_freq_factor)),
-  );
-  return scaled + share * (unscaled - scaled);
+  const [first, last] = yarnRange(scaling, base, config.rotary_dim / 2);
+  const share = kind === "yarn" ? 1 - (pair - first) / (last - first) : (rotations - low) / (high - low);
+  return scaled + Math.min(1, Math.max(0, share)) * (unscaled - scaled);
 }
 
 /** The half-open range of positions that the attention mask of a block lets a query attend to. */
@@ -268,22 +307,22 @@ export function visiblePositions(config: Config, block: number, query: number): 
   return [first, query + 1];
 }
 
+/** Of the weighted values of a query, whose rows are keys: all columns of the keys that it can attend to. */
+export function visibleWeighed(config: Config, block: number, query: number, key: number): [number, number] {
+  return isVisible(config, block, query, key) ? [0, Infinity] : [0, 0];
+}
+
 export function isVisible(config: Config, block: number, query: number, key: number): boolean {
   const [first, last] = visiblePositions(config, block, query);
   return first <= key && key < last;
 }
 
-export function isGated(config: Config): boolean {
-  return config.feedforward === "swiglu" || config.feedforward === "geglu";
-}
-
-/** Whether queries and keys are normalized or rotated before they are compared. */
-export function hasRawQueries({ position, qk_norm }: Pick<Config, "position" | "qk_norm">): boolean {
-  return position === "rotary" || qk_norm;
-}
-
-export function hasPositions(config: Config): boolean {
-  return config.position === "learned" || config.position === "sinusoidal";
+/** Whether queries and keys of a block are normalized or rotated before they are compared. */
+export function hasRawQueries(
+  config: Pick<Config, "position" | "unrotated_blocks" | "qk_norm">,
+  block: number,
+): boolean {
+  return isRotated(config, block) || config.qk_norm;
 }
 
 // Sums of everything written before: tracing them back would single out the one head on screen.

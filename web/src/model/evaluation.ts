@@ -18,6 +18,8 @@ export function evaluate(
       return first.reduce((sum, value, i) => sum + value * second[i]!, third[0] ?? 0);
     case "divide":
       return x / Math.sqrt(c("d_k"));
+    case "cap":
+      return c("limit") * Math.tanh(x / c("limit"));
     case "mask":
       return c("visible") ? x : -Infinity;
     case "softmax": {
@@ -33,8 +35,10 @@ export function evaluate(
     }
     case "head norm": {
       const center = config.norm === "layer" ? average(first) : 0;
-      const scale = rootMeanSquare(first, center, c("epsilon"));
-      return (second[0]! * (first[c("at")]! - center)) / scale + (third[0] ?? 0);
+      const others = config.qk_norm_joint ? numbers.slice(2).flat() : [];
+      const scale = rootMeanSquare([...first, ...others], center, c("epsilon"));
+      const shift = config.norm === "layer" ? third[0]! : 0;
+      return (second[0]! * (first[c("at")]! - center)) / scale + shift;
     }
     case "mean":
       return average(first);
@@ -45,7 +49,7 @@ export function evaluate(
     case "gate":
       return activate(config, x) * second[0]!;
     case "rotate":
-      return x * Math.cos(c("angle")) + c("sign") * second[0]! * Math.sin(c("angle"));
+      return c("factor") * (x * Math.cos(c("angle")) + c("sign") * second[0]! * Math.sin(c("angle")));
     case "multiply":
       return x * second[0]!;
     case "look up":

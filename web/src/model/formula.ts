@@ -1,7 +1,7 @@
 /** The formula of a number in TeX: once with symbols, once with the numbers that it was computed from. */
 
 import type { Config } from "../engine/types";
-import { fixed, precise, short } from "../messages/format.svelte";
+import { fixed, localizeDecimal, precise, short } from "../messages/format.svelte";
 import type { Derivation } from "./derivation";
 import { average, rootMeanSquare } from "./evaluation";
 import { areaSymbol, cellSymbol, symbolOf, withIndices } from "./notation";
@@ -45,9 +45,17 @@ export function writeFormula(explained: Explained): Formula {
     // A product that only the page computes has no symbol of its own.
     symbols: `\\displaystyle ${operation === "multiply" ? right : right === "" ? own : `${own} = ${right}`} =`,
     result: number(value, isTrained ? fixed(value, 4) : precise(value)),
-    rounded: isTrained || short(value) === precise(value) ? null : `\\approx ${number(value, short(value))}`,
+    rounded:
+      isTrained || isSameNumber(precise(value), short(value))
+        ? null
+        : `\\approx ${number(value, short(value))}`,
     numbers: numbers === null ? null : `\\displaystyle {}= \\nobreak ${numbers}`,
   };
+}
+
+/** Whether two writings of a number differ at most in zeros at the end: −0.010 and −0.01. */
+function isSameNumber(one: string, other: string): boolean {
+  return one === other || (one.startsWith(other) && /^0+$/.test(one.slice(other.length)));
 }
 
 /** The right side of the formula, or an empty string if there is none. */
@@ -61,6 +69,8 @@ function symbolsOf({ cell, derivation: { operation, inputs, constants: c }, conf
       return `${input(0)} \\cdot ${input(1)}${plus(2)}`;
     case "divide":
       return `\\frac{${input(0)}}{\\sqrt{d_k}}`;
+    case "cap":
+      return `${limitOf(c)} \\tanh\\frac{${input(0)}}{${limitOf(c)}}`;
     case "mask":
       return c.visible ? input(0) : "";
     case "softmax":
@@ -77,7 +87,9 @@ function symbolsOf({ cell, derivation: { operation, inputs, constants: c }, conf
       const mean = config.norm === "layer" ? ` - ${MEAN}(${input(0)})` : "";
       const square =
         mean === "" ? `${symbolOf(inputs[0]!.name, config)}_{${row}}^{2}` : `(${input(0)}${mean})^{2}`;
-      return `${input(1)} \\cdot \\frac{${entry(0, column)}${mean}}{\\sqrt{${MEAN}(${square}) + \\varepsilon}}${plus(2)}`;
+      const meanOf = config.qk_norm_joint ? `${MEAN}_{h}` : MEAN; // over all heads
+      const shift = config.norm === "layer" ? plus(2) : "";
+      return `${input(1)} \\cdot \\frac{${entry(0, column)}${mean}}{\\sqrt{${meanOf}(${square}) + \\varepsilon}}${shift}`;
     }
     case "mean":
       return `\\frac{1}{d} \\sum_{c} ${entry(0, "c")}`;
@@ -88,7 +100,10 @@ function symbolsOf({ cell, derivation: { operation, inputs, constants: c }, conf
     case "gate":
       return `${nonlinearity(config)}(${input(0)}) \\cdot ${input(1)}`;
     case "rotate":
-      return `{${input(0)} \\cos\\theta} ${c.sign! < 0 ? "-" : "+"} {${input(1)} \\sin\\theta}`;
+      return stretched(
+        c.factor!,
+        `{${input(0)} \\cos\\theta} ${c.sign! < 0 ? "-" : "+"} {${input(1)} \\sin\\theta}`,
+      );
     case "multiply":
       return `${input(0)} \\cdot ${input(1)}`;
     case "look up":
@@ -114,7 +129,7 @@ function numbersOf(explained: Explained): string | null {
     more,
     smaller,
   } = explained;
-  const [first = [], second = [], third] = numbers;
+  const [first = [], second = []] = numbers;
   const at = (i: number, k = 0) => numbers[i]?.[k] ?? NaN;
   const plus = (i: number) => (numbers[i] ? ` + ${factor(at(i))}` : "");
   const sum = (count: number, terms: readonly number[], term: (k: number) => string, rest = smaller) => {
@@ -129,6 +144,8 @@ function numbersOf(explained: Explained): string | null {
     }
     case "divide":
       return `\\frac{${number(at(0))}}{\\sqrt{${c.d_k}}}`;
+    case "cap":
+      return `${limitOf(c)} \\tanh\\frac{${number(at(0))}}{${limitOf(c)}}`;
     case "softmax": {
       const power = (k: number) => `e^{${number(first[k] ?? NaN)}}`;
       const terms = order.filter((k) => k === c.at || first[k] !== -Infinity); // without masked tokens
@@ -144,8 +161,10 @@ function numbersOf(explained: Explained): string | null {
     case "head norm": {
       const center = config.norm === "layer" ? average(first) : 0;
       const centered = `${number(at(0, c.at))}${center === 0 ? "" : ` - ${factor(center)}`}`;
-      const scale = rootMeanSquare(first, center, c.epsilon!);
-      return `${factor(second[0] ?? NaN)} \\cdot \\frac{${centered}}{${number(scale)}}${third ? plus(2) : ""}`;
+      const others = config.qk_norm_joint ? numbers.slice(2).flat() : [];
+      const scale = rootMeanSquare([...first, ...others], center, c.epsilon!);
+      const shift = config.norm === "layer" ? plus(2) : "";
+      return `${factor(second[0] ?? NaN)} \\cdot \\frac{${centered}}{${number(scale)}}${shift}`;
     }
     case "mean":
       return `\\frac{1}{${first.length}} (${sum(MAX_TERMS, order, (k) => factor(first[k]!))})`;
@@ -163,7 +182,10 @@ function numbersOf(explained: Explained): string | null {
     case "rotate": {
       const angle = number(c.angle!, fixed(c.angle!, 3));
       const sign = c.sign! < 0 ? "-" : "+";
-      return `{${factor(at(0))} \\cos ${angle}} ${sign} {${factor(at(1))} \\sin ${angle}}`;
+      return stretched(
+        c.factor!,
+        `{${factor(at(0))} \\cos ${angle}} ${sign} {${factor(at(1))} \\sin ${angle}}`,
+      );
     }
     case "multiply":
       return `${factor(at(0))} \\cdot ${factor(at(1))}`;
@@ -176,6 +198,16 @@ function numbersOf(explained: Explained): string | null {
     case "trained":
       return null;
   }
+}
+
+/** A rotation, which YaRN multiplies by a factor. */
+function stretched(by: number, rotation: string): string {
+  return by === 1 ? rotation : `${number(by)} \\cdot (${rotation})`;
+}
+
+/** The bound of a soft cap, as short as it is in the config. */
+function limitOf({ limit }: Derivation["constants"]): string {
+  return number(limit!, localizeDecimal(limit!));
 }
 
 const MEAN = "\\operatorname{mean}";

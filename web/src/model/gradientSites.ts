@@ -2,7 +2,7 @@
 
 import { blockNames, endNames, headNames } from "../engine/inspect/sites";
 import type { Config } from "../engine/types";
-import { isGated } from "./derivation";
+import { isGated } from "../engine/model/feedforward";
 import { type Cell, isVector, isWeight, parseSite, siteShape } from "./sites";
 
 /** A block, a head of a block, or what is outside the blocks. */
@@ -81,7 +81,7 @@ function blockWeights(config: Config): string[] {
   const gate = isGated(config) ? ["W_gate"] : [];
   const biases = config.feedforward_bias ? ["b_1", "b_2", ...(isGated(config) ? ["b_gate"] : [])] : [];
   const norms = [
-    ...["normed", "normed2"],
+    ...(config.pre_norm ? ["normed", "normed2"] : []),
     ...(config.post_norm ? ["attention_normed", "feedforward_normed"] : []),
     ...(config.qk_norm ? ["query_norm", "key_norm"] : []),
   ].flatMap((name) => ofNorm(name, config));

@@ -16,12 +16,13 @@ function scoreOf(scores: HeadScores, kind: HeadKind, { block, head }: HeadIndex)
   return scores.kinds[kind]?.[block]?.[head] ?? 0;
 }
 
-const MIN_RATIO = 2; // times the score of uniform attention
+export const CLEAR_SCORE = 0.2; // the least mean attention weight at which a head clearly shows a pattern,
+const MIN_RATIO = 2; // if it is also this many times the score of uniform attention, which is high in short texts
 
-/** Whether a head's score is clearly above chance. */
+/** Whether a head puts much of its attention where the pattern says, clearly more than by chance. */
 function isClear(scores: HeadScores, kind: HeadKind, index: HeadIndex): boolean {
   const score = scoreOf(scores, kind, index);
-  return score > 0 && score >= MIN_RATIO * (scores.chance[kind] ?? 0);
+  return score >= CLEAR_SCORE && score >= MIN_RATIO * (scores.chance[kind] ?? 0);
 }
 
 /** The kind with the highest score, or null if no score is clearly above chance. */

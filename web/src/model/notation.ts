@@ -5,7 +5,7 @@ import { hasRawQueries, WEIGHED } from "./derivation";
 import type { Config } from "../engine/types";
 
 /** What the symbols depend on. */
-export type NotationConfig = Pick<Config, "position" | "qk_norm">;
+export type NotationConfig = Pick<Config, "position" | "unrotated_blocks" | "qk_norm">;
 
 const SYMBOLS: Record<string, string> = {
   embedding: "e",
@@ -24,6 +24,7 @@ const SYMBOLS: Record<string, string> = {
   hidden_up: "u",
   hidden: "n",
   final: "f",
+  logits_raw: "\\tilde{\\ell}",
   logits: "\\ell",
   probabilities: "P",
   "embedding.W": "W^{E}",
@@ -41,6 +42,7 @@ const HEAD_SYMBOLS: Record<string, string> = {
   value: "v",
   scores: "s",
   scaled: "s'",
+  capped: "s''",
   masked: "m",
   weights: "\\alpha",
   weighed: "(\\alpha v)",
@@ -57,14 +59,16 @@ const GREEK: Record<string, string> = { mean: "\\mu", scale: "\\sigma", gain: "\
 
 /** The symbol of a site or weight without its indices. */
 export function symbolOf(name: string, config: NotationConfig): string {
-  const { head, part } = parseSite(name);
+  const { block, head, part } = parseSite(name);
   const greek = GREEK[part.split(".").at(-1)!];
   if (greek !== undefined) return greek;
   const weight = /^([Wb])_(\w+)$/.exec(part);
   if (weight) return `${weight[1]}^{${weight[2] === "gate" ? "g" : weight[2]}}`;
   if (head === null) return SYMBOLS[part] ?? `\\text{${part}}`;
   if (part === "output") return `o^{${head}}`; // with the head's number, since several heads' outputs may be shown side by side
-  return (hasRawQueries(config) ? RAW[part] : undefined) ?? HEAD_SYMBOLS[part] ?? `\\text{${part}}`;
+  return (
+    (hasRawQueries(config, block ?? 0) ? RAW[part] : undefined) ?? HEAD_SYMBOLS[part] ?? `\\text{${part}}`
+  );
 }
 
 /** The symbol of one number, such as q_{5,0}. */

@@ -60,7 +60,7 @@ export function cellsOf(area: Area, matrix: Matrix): Cell[] {
 
 /** Whether both rows and columns are tokens. */
 export function isSquare(part: string): boolean {
-  return ["scores", "scaled", "masked", "weights"].includes(part);
+  return ["scores", "scaled", "capped", "masked", "weights"].includes(part);
 }
 
 /** Whether the columns of a site are the neurons of a feed-forward network. */
@@ -70,7 +70,7 @@ export function isNeuron(part: string): boolean {
 
 /** Whether the columns are the tokens of the vocabulary. */
 export function isOverVocabulary(part: string): boolean {
-  return part === "logits" || part === "probabilities";
+  return part === "logits_raw" || part === "logits" || part === "probabilities";
 }
 
 /** Splits a name: block.3.head.1.query is block 3, head 1, part query. */
@@ -99,8 +99,8 @@ export function roleOf(part: string): Role {
   if (part.startsWith("query") || part === "W_Q" || part === "b_Q") return "query";
   if (part.startsWith("key") || part === "W_K" || part === "b_K") return "key";
   if (/^(value|weighed|mixed|W_V|b_V)$/.test(part)) return "value";
-  if (/^(scores|scaled|masked|weights|attention|W_O|b_O|head output)/.test(part)) return "attention";
+  if (/^(scores|scaled|capped|masked|weights|attention|W_O|b_O|head output)/.test(part)) return "attention";
   if (/^(hidden|feedforward|W_1|W_2|W_gate|b_)/.test(part)) return "feedforward";
-  if (/^(logits|probabilities)$/.test(part)) return "attention";
+  if (/^(logits|logits_raw|probabilities)$/.test(part)) return "attention";
   return "residual";
 }

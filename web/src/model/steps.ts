@@ -1,7 +1,11 @@
 /** The parts of a model that can be opened, and their steps in the lectures' terms. */
 
 import { parseSite } from "./sites";
-import { hasPositions, hasRawQueries, isGated, WEIGHED } from "./derivation";
+import { WEIGHED } from "./derivation";
+import { addsPositions } from "../engine/inspect/sites";
+import { hasCap } from "../engine/model/attentionSteps";
+import { isGated } from "../engine/model/feedforward";
+import { isRotated } from "../engine/model/position";
 import type { Config } from "../engine/types";
 
 export type PartName = "embedding" | "norm" | "head" | "add" | "norm2" | "feedforward" | "add2" | "final";
@@ -10,6 +14,7 @@ export const STEPS = [
   "look up",
   "place",
   "enter",
+  "read",
   "mean",
   "scale",
   "norm",
@@ -18,6 +23,7 @@ export const STEPS = [
   "rotate",
   "compare",
   "divide",
+  "cap", // of scores or logits
   "mask",
   "softmax",
   "weigh",
@@ -58,18 +64,19 @@ export function stepsOf(part: PartName, config: Config, block: number, head: num
     case "embedding":
       return [
         step("look up", "embedding"),
-        ...(hasPositions(config) ? [step("place", "position")] : []),
+        ...(addsPositions(config) ? [step("place", "position")] : []),
         step("enter", "block.0.input"),
       ];
     case "norm":
-      return normSteps(config, at("normed"), at("input"));
+      return preNormSteps(config, at("normed"), at("input"));
     case "head":
       return [
         step("project", of("query_raw"), of("key_raw"), of("value")),
         ...(config.qk_norm ? [step("level", of("query_normed"), of("key_normed"))] : []),
-        ...(config.position === "rotary" ? [step("rotate", of("query"), of("key"))] : []),
+        ...(isRotated(config, block) ? [step("rotate", of("query"), of("key"))] : []),
         step("compare", of("scores")),
         step("divide", of("scaled")),
+        ...(hasCap(config.score_cap) ? [step("cap", of("capped"))] : []),
         ...(config.causal ? [step("mask", of("masked"))] : []),
         step("softmax", of("weights")),
         step("weigh", of(WEIGHED)),
@@ -83,7 +90,7 @@ export function stepsOf(part: PartName, config: Config, block: number, head: num
         ...(config.parallel ? [] : [step("add", at("middle"))]),
       ];
     case "norm2":
-      return normSteps(config, at("normed2"), at(config.parallel ? "input" : "middle"));
+      return preNormSteps(config, at("normed2"), at(config.parallel ? "input" : "middle"));
     case "feedforward":
       return [
         isGated(config)
@@ -98,10 +105,17 @@ export function stepsOf(part: PartName, config: Config, block: number, head: num
     case "final":
       return [
         ...normSteps(config, "final", `block.${config.n_block - 1}.output`),
-        step("score", "logits"),
+        ...(hasCap(config.logit_cap)
+          ? [step("score", "logits_raw"), step("cap", "logits")]
+          : [step("score", "logits")]),
         step("choose", "probabilities"),
       ];
   }
+}
+
+/** The step that a part opens on: a norm on the vectors, and not on the mean that is subtracted from them. */
+export function openingStep(part: PartName): StepName | 0 {
+  return part === "norm" || part === "norm2" || part === "final" ? "norm" : 0;
 }
 
 /** The site that is shown in place of one with the same numbers. */
@@ -109,7 +123,9 @@ export function shownSite(site: string, config: Config): string {
   const group = config.n_head / config.n_kv_head;
   return site
     .replace(/kv_head\.(\d+)/, (_, k: string) => `head.${Number(k) * group}`)
-    .replace(/head\.\d+\.(query|key)$/, (site) => (hasRawQueries(config) ? site : `${site}_raw`));
+    .replace(/block\.(\d+)\.head\.\d+\.(query|key)$/, (site, block: string) =>
+      isRotated(config, Number(block)) ? site : `${site}_${config.qk_norm ? "normed" : "raw"}`,
+    );
 }
 
 /** The step that shows a site, or null. */
@@ -126,6 +142,11 @@ export function findStep(
     if (step >= 0) return { part, ...at, step, site: steps[step]!.sites.indexOf(name) };
   }
   return null;
+}
+
+/** The norm before one half of a block; without one, that half reads the residual stream itself. */
+function preNormSteps(config: Config, name: string, source: string): Step[] {
+  return config.pre_norm ? normSteps(config, name, source) : [step("read", name)];
 }
 
 /** The steps of a norm. The last one also shows the vectors before it. */

@@ -119,7 +119,7 @@ export function attendedTo(digits: readonly number[], boost: number): Float64Arr
   });
 }
 
-export const PROBED = 200; // sequences; half of them fit a probe, the others measure it
+export const PROBED = 200; // sequences; a probe is fitted to half of them and tested on the others
 const PROBE_SEED = 7;
 
 /** For the states after each digit, the accuracy of a probe for the first one. */

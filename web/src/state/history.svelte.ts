@@ -3,16 +3,16 @@
 import { runName } from "../model/runs";
 import type { Page } from "./page.svelte";
 
-const EDIT_PAUSE = 1500; // milliseconds: changes of the text or of an edit's value closer together share an entry
+const EDIT_PAUSE = 1500; // milliseconds: changes to the text, an edit's value or a lab's setting that are closer together share an entry
 
-/** Pushes a history entry when another part, step, view, model, text, number, target token, attribution path or stop is opened,
- * or an edit is made, and replaces the current one otherwise.
+/** Pushes a history entry when another part, step, view, model, text, number, target token, attribution path, stop or lab is opened,
+ * or an edit or a setting of a lab is changed, and replaces the current one otherwise.
  * Must be called while a component is initialized. */
 export function syncHistory(getPage: () => Page): void {
   let lastEntry = "";
   let lastPlace = ""; // in the model
   let lastText = "";
-  let lastValues = ""; // of the edits
+  let lastValues = ""; // of the edits and of the lab's settings
   let changedAt = -EDIT_PAUSE;
   let generated = false; // whether the last change to the text was generated
   $effect(() => {
@@ -33,10 +33,12 @@ export function syncHistory(getPage: () => Page): void {
       taken,
       gradient,
       chain,
+      lab,
+      settings,
     } = page.location;
     const place = JSON.stringify([block, head, part, page.step]);
     const text = page.location.text ?? "";
-    const values = JSON.stringify(edits);
+    const values = JSON.stringify([edits, settings]);
     const query = page.query;
     const entry = JSON.stringify([
       runName(model),
@@ -51,17 +53,20 @@ export function syncHistory(getPage: () => Page): void {
       taken,
       gradient,
       chain,
+      lab,
     ]);
     if (page.shown === null && !page.isEmpty) return;
     // A generated text shares one entry, however many tokens it has; the text before it keeps its own.
     const stillTyping =
       text !== lastText &&
-      (page.generating ? generated && text.startsWith(lastText) : performance.now() - changedAt < EDIT_PAUSE);
+      (page.generation.running
+        ? generated && text.startsWith(lastText)
+        : performance.now() - changedAt < EDIT_PAUSE);
     const stillDragging = values !== lastValues && performance.now() - changedAt < EDIT_PAUSE;
     const isChanged = (text !== lastText && !stillTyping) || (values !== lastValues && !stillDragging);
     const isReadersStep = place !== lastPlace && !page.autoplay.playing; // autoplay would flood the history
     const moved = lastEntry !== "" && (entry !== lastEntry || isReadersStep || isChanged);
-    if (text !== lastText) generated = page.generating;
+    if (text !== lastText) generated = page.generation.running;
     const isReadersChange = query !== location.search && lastEntry !== ""; // not the back button's
     if (isReadersChange && (text !== lastText || values !== lastValues)) changedAt = performance.now();
     [lastEntry, lastPlace, lastText, lastValues] = [entry, place, text, values];

@@ -58,12 +58,6 @@ export class GradientCache {
   }
 }
 
-/** The position of the prediction with the largest loss, which there is most to learn from. */
-export function largestLoss({ targets }: Pick<Lesson, "targets">): number {
-  const known = targets.map((target) => target?.loss ?? -Infinity);
-  return known.indexOf(Math.max(...known));
-}
-
 /** The target of a position for display; one that is the next token of the text is numbered like it. */
 export function targetLabel(
   { tokens, targets }: Pick<Lesson, "tokens" | "targets">,

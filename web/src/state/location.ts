@@ -23,10 +23,11 @@ export const VIEWS = [
   "tiny",
   "labs",
   "training",
+  "report",
 ] as const;
 export type ViewName = (typeof VIEWS)[number];
 /** The views that are not about the text. */
-export const WITHOUT_TEXT: readonly ViewName[] = ["lectures", "tiny", "labs", "training"];
+export const WITHOUT_TEXT: readonly ViewName[] = ["lectures", "tiny", "labs", "training", "report"];
 
 /** The parts of the learning view. */
 export const MOST_STEPS = 20; // the server's limit
@@ -61,6 +62,7 @@ export interface PageLocation {
   path: Hop[]; // hops through heads, back from the predicted token
   target: number; // id of the next token to explain; -1 for the likeliest
   against: number; // id of the token whose logit is subtracted; -1 for none
+  byQuery: boolean; // explain the attention by what was written at the query's position, not at the keys'
   order: HeadOrder; // what the heads are sorted by
   only: boolean; // show only heads of the kind they are sorted by
   runs: string[]; // whose curves are plotted; if empty, the current one
@@ -75,6 +77,7 @@ export interface PageLocation {
   tiny: TinyExample | null; // null for the default example
   lesson: LessonPart;
   taken: number; // how many training steps are taken
+  lessonStep: number; // which of them is shown, counted from 1; -1 for the last
   gradient: string; // the site or weight whose gradient is shown; "" for the usual one
   interval: number; // between two snapshots of the training run; -1 for the first
   chain: OpenCell[]; // the numbers whose gradients were opened, each from the one before
@@ -113,6 +116,7 @@ export const START_LOCATION: PageLocation = {
   path: [],
   target: -1,
   against: -1,
+  byQuery: false,
   order: "block",
   only: false,
   runs: [],
@@ -123,6 +127,7 @@ export const START_LOCATION: PageLocation = {
   tiny: null,
   lesson: "gradient",
   taken: 1,
+  lessonStep: -1,
   gradient: "",
   interval: -1,
   chain: [],
@@ -145,8 +150,9 @@ const NUMBERS = [
   "against",
   "interval",
   "taken",
+  "lessonStep",
 ] as const;
-const SWITCHES = ["only", "patched", "alone", "presenting"] as const;
+const SWITCHES = ["byQuery", "only", "patched", "alone", "presenting"] as const;
 const SAMPLING_LIMITS = { temperature: [0, 5], topK: [0, 100_000], topP: [0.01, 1], minP: [0, 1] } as const;
 
 /** Formats a location as a query string, which contains only what differs from the start location. */
@@ -233,6 +239,7 @@ export function fromQuery(text: string): PageLocation {
     sampling,
     edits: parseEdits(query.get("edits")),
     order: HEAD_ORDERS.includes(order) ? order : START_LOCATION.order,
+    byQuery: query.get("byQuery") === "yes",
     only: query.get("only") === "yes",
     patched: query.get("patched") === "yes",
     alone: query.get("alone") === "yes",
@@ -248,6 +255,7 @@ export function fromQuery(text: string): PageLocation {
     gradient: /^[\w.]*$/.test(gradient) ? gradient : START_LOCATION.gradient,
     interval: integer("interval"),
     taken: integer("taken") >= 1 && integer("taken") <= MOST_STEPS ? integer("taken") : START_LOCATION.taken,
+    lessonStep: Math.abs(integer("lessonStep")) <= MOST_STEPS ? integer("lessonStep") || -1 : -1,
     chain: parseCells(query.get("chain") ?? ""),
     stop: isStop(stop) ? stop : START_LOCATION.stop,
     presenting: query.get("presenting") === "yes",

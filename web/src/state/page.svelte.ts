@@ -6,15 +6,14 @@ import { type Problem, toProblem } from "../engine/problem";
 import { fetchAppended, fetchTrace, fetchWithEdits } from "../engine/traces";
 import type { Edit } from "../engine/types";
 import type { Theme } from "../drawing/colors";
-import { hasGradient, isGradient } from "../model/gradientSites";
+import { hasGradient } from "../model/gradientSites";
 import type { HeadIndex } from "../model/headKinds";
 import { isSnapshot, runName, trainedNow } from "../model/runs";
-import { sampleToken, tokenProbabilities } from "../model/sampling";
-import { type Area, type Cell, isWeight, siteShape } from "../model/sites";
-import { findStep } from "../model/steps";
+import { followToken } from "../model/selectedToken";
 import { Autoplay } from "./autoplay.svelte";
 import { Connection } from "./connection.svelte";
 import { ModelExamples } from "./examples.svelte";
+import { Generation } from "./generation.svelte";
 import { fromQuery, type PageLocation, START_LOCATION, type ViewName } from "./location";
 import { LectureState } from "./lectures.svelte";
 import { MatrixCache } from "./matrixCache.svelte";
@@ -22,8 +21,6 @@ import { ModelList } from "./modelList.svelte";
 import { Overview } from "./overview.svelte";
 import { Selection, type ShownText } from "./selection.svelte";
 import { TrainingRuns } from "./training.svelte";
-
-const GENERATION_PAUSE = 60; // milliseconds between tokens
 
 /** The text that is shown, with a token appended. */
 interface Appended {
@@ -49,18 +46,18 @@ export class Page extends Selection {
   readonly lectures = new LectureState();
   readonly connection = new Connection(() => void this.start());
   readonly autoplay = new Autoplay(() => this.moveStep(1));
+  readonly generation = new Generation(this);
   draft = $state("");
+  reportText = $state(""); // to report on instead of what the run held out
+  reportStarted = $state(""); // the model and text of the report that is shown, as JSON
   missingModel = $state(""); // the model named in the address, if it does not exist
   refusedText = $state.raw<Problem | null>(null); // why the text in the address is not shown
-  generating = $state(false); // whether tokens are being appended one after another
   droppedEdits = $state(0); // how many edits did not apply to the last input
   asksAttention = false; // whether Attribution is opened to explain the attention rather than the prediction
   theme = $state<Theme>("light");
 
   #shownReopened = 0; // `connection.reopened` when the text was run
   #leftEdits = 0; // how many edits were dropped by switching models
-  #appending = Promise.resolve();
-  #edition = 0; // how often another text was typed: tokens chosen for an earlier one are not appended
   #controller: AbortController | null = null;
   #opening = $state(""); // the text that was chosen for the model
   #isTyped = false; // whether the reader typed the text
@@ -213,18 +210,24 @@ export class Page extends Selection {
 
   /** Runs another text. The request for the previous one is aborted. */
   async setText(text: string, isTyped = true): Promise<void> {
-    this.generating = false;
+    this.generation.leaveText();
     this.#isTyped = isTyped;
-    this.#edition++;
     this.refusedText = null;
     this.draft = text;
+    if (text !== this.location.text) this.#forgetSteps();
     this.location.text = text;
     if (this.location.open.length > 0) this.location.open = []; // another empty list would redraw everything
     if (text === "") {
-      this.#controller?.abort();
+      this.abortRun();
       return;
     }
-    await this.connection.guard(() => this.#run());
+    await this.connection.guard(() => this.#run(undefined, isTyped));
+  }
+
+  /** Training steps were taken on another text, or by another model. */
+  #forgetSteps(): void {
+    const { taken, lessonStep } = START_LOCATION;
+    if (this.location.taken !== taken) Object.assign(this.location, { taken, lessonStep });
   }
 
   /** Runs one of the offered texts. Selects its last token or, if the text was chosen for the model, the head and token
@@ -232,58 +235,18 @@ export class Page extends Selection {
   async setExample(text: string): Promise<void> {
     const opening = text === this.#opening ? this.#opensAt : {};
     Object.assign(this.location, { row: -1, column: -1 }, opening);
-    this.isRowChosen = false;
     await this.setText(text, false);
   }
 
-  /** Appends a token by its id, because a token may be part of a character or have no text at all. */
-  append(id: number, piece: string): Promise<void> {
-    return this.#afterAppending(() => Promise.resolve({ id, text: piece }));
+  /** Appends a token to the text that is shown. */
+  async extend({ trace, dropped }: ShownText, id: number, piece: string): Promise<void> {
+    this.location.open = [];
+    this.#forgetSteps();
+    await this.#run({ ids: [...trace.ids, id], piece, dropped });
   }
 
-  /** Samples the next token from the prediction for the text as it is by then, and appends it. */
-  appendNext(): Promise<void> {
-    return this.#afterAppending(async ({ input, trace, matrices }) => {
-      const { length } = trace.ids;
-      const area: Area = { name: "logits", rows: [length - 1, length] };
-      const logits = matrices.peek(area) ?? (await this.api.read(input, [area]))[0]!;
-      const probabilities = tokenProbabilities(logits.values, { ...this.location.sampling });
-      const id = sampleToken(probabilities, Math.random());
-      return { id, text: trace.next.find((token) => token.id === id)?.text ?? "" };
-    });
-  }
-
-  /** Appends one token after another until it is stopped, or another text is typed. */
-  async toggleGenerating(): Promise<void> {
-    this.generating = !this.generating;
-    while (this.generating && !this.connection.problem) {
-      await this.appendNext();
-      await new Promise((resolve) => setTimeout(resolve, GENERATION_PAUSE));
-    }
-    this.generating = false;
-  }
-
-  /** Appends a token once the ones before it are appended, so that none is lost. */
-  #afterAppending(choose: (shown: ShownText) => Promise<{ id: number; text: string }>): Promise<void> {
-    const edition = this.#edition;
-    this.#appending = this.#appending.then(() =>
-      this.connection.guard(async () => {
-        const { shown } = this;
-        if (shown === null || !this.canGenerate || edition !== this.#edition) return;
-        const { id, text } = await choose(shown);
-        if (edition !== this.#edition) return;
-        this.location.open = [];
-        await this.#run({ ids: [...shown.trace.ids, id], piece: text, dropped: shown.dropped });
-      }),
-    );
-    return this.#appending;
-  }
-
-  /** Stops generating when the reader starts to edit the text. A token that is being computed is not appended. */
-  stopGenerating(): void {
-    if (!this.generating) return;
-    this.generating = false;
-    this.#edition++;
+  /** Stops running the text. */
+  abortRun(): void {
     this.#controller?.abort();
   }
 
@@ -306,6 +269,7 @@ export class Page extends Selection {
       this.location.open = [];
     }
     const isOffered = !this.#isTyped && (this.#isTextOffered() || this.#opening !== "");
+    if (model !== this.location.model) this.#forgetSteps();
     this.location.model = model;
     this.missingModel = "";
     await this.connection.guard(async () => {
@@ -343,7 +307,6 @@ export class Page extends Selection {
     if (location.model === "") location.model = before.model;
     location.text ??= before.text;
     this.location = location;
-    this.isRowChosen = location.row >= 0;
     this.draft = location.text ?? "";
     this.hovered = null;
     const inputKey = ({ model, text, edits }: PageLocation) => JSON.stringify([model, text, edits]);
@@ -368,11 +331,12 @@ export class Page extends Selection {
     this.offline === null || this.shown === null ? null : this.offline.targets(this.shown.input),
   );
 
-  async #run(appended?: Appended): Promise<void> {
+  /** Runs the text; if it was typed, the selection follows the selected token. */
+  async #run(appended?: Appended, isTyped = false): Promise<void> {
     const extending = appended?.piece ? 1 : 0;
     this.#extending += extending;
     try {
-      await this.#while(() => this.#load(appended));
+      await this.#while(() => this.#load(appended, isTyped));
     } finally {
       this.#extending -= extending;
     }
@@ -387,8 +351,8 @@ export class Page extends Selection {
     }
   }
 
-  async #load(appended?: Appended): Promise<void> {
-    this.#controller?.abort();
+  async #load(appended: Appended | undefined, isTyped: boolean): Promise<void> {
+    this.abortRun();
     const { signal } = (this.#controller = new AbortController());
     // Sent at once if the model is ready: the page is then drawn while the model runs.
     const ready = this.models.readyConfig(this.location.model);
@@ -423,17 +387,12 @@ export class Page extends Selection {
       const { draft } = this;
       this.draft = this.location.text = trace.text.startsWith(draft) ? trace.text : draft + appended.piece;
     }
+    if (isTyped && before && this.location.row >= 0)
+      this.location.row = followToken(before.trace.ids, trace.ids, this.row);
     this.shown = { input, config, trace, matrices, dropped };
     this.#shownReopened = this.connection.reopened;
     void this.prefetch();
-    const isShown = ({ name, row, column }: Cell) => {
-      if (isWeight(name)) return true;
-      const [rows, columns] = siteShape(config, trace.ids.length, name);
-      return findStep(name, config) !== null && row < rows && column < columns;
-    };
-    if (!this.location.open.every(isShown)) this.location.open = [];
-    const hasNumber = (cell: Cell) => isGradient(config, trace.ids.length, cell);
-    if (!this.location.chain.every(hasNumber)) this.location.chain = [];
+    this.dropMissingCells(config, trace.ids.length);
     this.hovered = null;
   }
 }

@@ -12,6 +12,7 @@ import {
   visiblePositions,
   WEIGHED,
 } from "../model/derivation";
+import { isGradient } from "../model/gradientSites";
 import type { HeadIndex } from "../model/headKinds";
 import { indexOfLargest, runnerUp } from "../model/matrix";
 import {
@@ -20,10 +21,11 @@ import {
   isNeuron,
   isOverVocabulary,
   isSquare,
+  isWeight,
   parseSite,
   siteShape,
 } from "../model/sites";
-import { findStep, PARTS, type PartName, type Step, stepsOf } from "../model/steps";
+import { findStep, openingStep, PARTS, type PartName, type Step, stepsOf } from "../model/steps";
 import {
   fromQuery,
   invalidParameters,
@@ -37,6 +39,7 @@ import { allHeads, nextBlock, nextHead, nextPart } from "./navigation";
 import { areasToPrefetch } from "./prefetch";
 
 const HEAD_DELAY = 60; // milliseconds to wait for a head's numbers before it is shown without them
+const LESSON_CHOICES = ["lesson", "taken", "lessonStep", "gradient", "chain", "interval"];
 const LONG_HEAD_DELAY = 250; // for a long text: painting it twice takes longer than waiting
 
 /** A text that was run through a model. Everything on screen belongs to one of these. */
@@ -50,7 +53,6 @@ export class Selection {
   shown = $state.raw<ShownText | null>(null);
   unavailable = $state(false); // whether the last move led to something that a saved file lacks
   ignored = $state.raw<string[]>([]); // parameters of the address that are invalid or do not fit the model and text
-  isRowChosen = $state(false); // whether the reader or the address chose the token
   hovered = $state.raw<Cell | null>(null);
   headOrder = $state.raw<HeadIndex[] | null>(null); // null for the order of the model
 
@@ -61,7 +63,6 @@ export class Selection {
     readonly offline: OfflineSource | null,
   ) {
     this.location = fromQuery(query);
-    this.isRowChosen = this.location.row >= 0;
     this.ignored = invalidParameters(query);
   }
 
@@ -132,10 +133,12 @@ export class Selection {
     this.unavailable = moves && !this.canShow(target);
     if (this.unavailable) return;
     const part = target.part ?? this.location.part;
-    if (part !== this.location.part && target.step === undefined) target = { ...target, step: 0, site: 0 };
+    if (part !== this.location.part && target.step === undefined)
+      target = { ...target, step: openingStep(part), site: 0 };
     if (target.step !== undefined && target.step !== this.location.step) target = { site: 0, ...target };
-    Object.assign(this.location, { open: [] }, target);
-    if (target.row !== undefined) this.isRowChosen = target.row >= 0;
+    // What is chosen in the learning view leaves the open numbers of the steps as they are.
+    const keepsOpen = Object.keys(target).every((name) => LESSON_CHOICES.includes(name));
+    Object.assign(this.location, keepsOpen ? {} : { open: [] }, target);
     this.ignored = [];
     this.#target = null;
     this.hovered = null;
@@ -227,6 +230,18 @@ export class Selection {
     if (this.location.open.length > 0) this.#showCells(this.location.open.slice(0, -count));
   }
 
+  /** Closes the open numbers if the model or the text no longer has all of them. */
+  protected dropMissingCells(config: Config, length: number): void {
+    const isShown = ({ name, row, column }: Cell) => {
+      if (isWeight(name)) return true;
+      const [rows, columns] = siteShape(config, length, name);
+      return findStep(name, config) !== null && row < rows && column < columns;
+    };
+    if (!this.location.open.every(isShown)) this.location.open = [];
+    const hasNumber = (cell: Cell) => isGradient(config, length, cell);
+    if (!this.location.chain.every(hasNumber)) this.location.chain = [];
+  }
+
   #showCells(open: OpenCell[]): void {
     const last = open.at(-1);
     const place = last && this.config && findStep(last.name, this.config);
@@ -279,8 +294,7 @@ export class Selection {
   get query(): string {
     const { block, head, row } = this;
     const step = this.step === 0 ? 0 : (this.steps[this.step]?.name ?? this.location.step);
-    const isUsual = this.location.row < 0 || (this.location.view === "learning" && !this.isRowChosen);
-    return toQuery({ ...this.location, block, head, step, row: isUsual ? -1 : row });
+    return toQuery({ ...this.location, block, head, step, row: this.location.row < 0 ? -1 : row });
   }
 
   /** The areas that the views show for the current head or another one. */

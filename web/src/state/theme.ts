@@ -6,6 +6,15 @@ export function systemTheme(): Theme {
   return matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
 }
 
+/** Calls `onchange` now and whenever the system's theme changes, until `isChosen` says that the reader has chosen one. */
+export function followSystem(onchange: (theme: Theme) => void, isChosen = () => false): void {
+  const update = () => {
+    if (!isChosen()) onchange(systemTheme());
+  };
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", update);
+  update();
+}
+
 /** Infers the theme from the brightness of the first opaque background: JupyterLab, VS Code, Colab and marimo each
  * mark theirs differently. */
 function backgroundTheme(element: Element): Theme {

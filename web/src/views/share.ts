@@ -12,7 +12,7 @@ export interface Share {
 export const NOTE_TIME = 5000; // milliseconds for which a menu says what it has done
 
 /** The views that only a server can show. */
-const SERVER_VIEWS: readonly ViewName[] = ["labs", "training"];
+const SERVER_VIEWS: readonly ViewName[] = ["learning", "labs", "training", "report"];
 
 export function canSave(view: ViewName): boolean {
   return !SERVER_VIEWS.includes(view);

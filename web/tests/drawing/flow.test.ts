@@ -120,3 +120,13 @@ test("writes what the logit lens reads above blocks that are wide enough", () =>
   expect(texts(2).filter((text) => text === "␣in")).toHaveLength(2);
   expect(texts(30)).not.toContain("␣in");
 });
+
+test("a word that the logit lens reads loses its space before its letters", () => {
+  const layout = layOutFlow(1366, 470, 2, 0);
+  const stream = new Matrix(Float32Array.of(1, 1, 1, 1, 1, 1), 3, 2);
+  const count = Math.floor(layout.columns.blocks.width / 24); // cells as narrow as on a small screen
+  const texts = paint(layout, { streams: Array<Matrix>(count).fill(stream), lens: [" it", " was", " "] })
+    .filter(([method]) => method === "text")
+    .map(([, , , text]) => text);
+  expect(texts).toEqual(expect.arrayContaining(["␣it", "was", "␣"]));
+});

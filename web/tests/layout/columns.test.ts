@@ -66,3 +66,8 @@ test("finds the column and row at a point", () => {
   expect(hitTest(layout, 30, blocks.x + (13.5 / 30) * blocks.width, y)).toMatchObject({ block: 13 });
   expect(hitTest(layout, 30, norm.x + 1, 3)).toBeNull();
 });
+
+test("all columns fit side by side on a screen of 1280 pixels, in every language", () => {
+  const besidePrediction = 950;
+  for (const room of ROOMS) expect(paginateColumns(besidePrediction, room)).toHaveLength(1);
+});

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { fitGrid, HEADER_HEIGHT, partialSpan, wholeSpan } from "../../src/layout/grid";
+import { fitGrid, fontSize, HEADER_HEIGHT, partialSpan, wholeSpan } from "../../src/layout/grid";
 
 test("cells shrink if that makes all columns fit", () => {
   expect(fitGrid([5, 10], 600, undefined, 25, 12)).toEqual({
@@ -28,6 +28,16 @@ test("a scrollbar takes its height from the rows", () => {
     HEADER_HEIGHT + 14 * 15,
     HEADER_HEIGHT + 13 * 15 + 12,
   ]);
+});
+
+test.each([[6], [8], [12]])("numbers of %i characters fit into their cells", (characters) => {
+  for (const columns of [3, 9, 10, 14, 128])
+    for (const width of [700, 1000]) {
+      const sizes = fitGrid([14, columns], width, 260, 25, 12, characters);
+      const size = fontSize(sizes, characters);
+      expect(0.6 * size * characters).toBeLessThan(sizes.cellWidth - 2); // JetBrains Mono is 0.6 em wide
+      expect(size).toBeGreaterThan(8); // pixels
+    }
 });
 
 test("a cell at the edge counts only if it is whole", () => {

@@ -1,5 +1,11 @@
 import { expect, test } from "vitest";
-import { attributionTable, headScoresTable, neighborsTable, stepsTable } from "../../src/layout/tables";
+import {
+  attributionTable,
+  headScoresTable,
+  neighborsTable,
+  scoreTable,
+  stepsTable,
+} from "../../src/layout/tables";
 
 test("lists the contributions of tokens after their head", () => {
   const attribution = {
@@ -46,4 +52,17 @@ test("stacks lists and runs, with a name in each row", () => {
   const step = { step: 1, loss: 2, smoothed: 2, validation: null, learning_rate: 0.1, tokens: 64 };
   const steps = [{ ...step, gradient_norm: 1, sample: null }];
   expect(stepsTable([{ name: "my", steps }]).rows).toEqual([["my", 1, 2, 2, null, 0.1, 64]]);
+});
+
+test("lists the parts of a score on either side", () => {
+  const key = [{ name: "embedding", value: 3 }];
+  const query = [
+    { name: "position", value: 2 },
+    { name: "embedding", value: 1 },
+  ];
+  expect(scoreTable({ score: 3, key, query, pairs: [] }).rows).toEqual([
+    ["key", "embedding", 3],
+    ["query", "position", 2],
+    ["query", "embedding", 1],
+  ]);
 });

@@ -1,5 +1,8 @@
 import { expect, test } from "vitest";
 import {
+  countListed,
+  FEW_PARTS,
+  sumOf,
   topContributions,
   feedforwardBlock,
   relativeSize,
@@ -38,4 +41,18 @@ test("lists the largest contributions first", () => {
 test("sizes grow with the square root of the amount, whatever its sign", () => {
   expect(relativeSize(-4, 16)).toBe(0.5);
   expect(relativeSize(16, 16)).toBe(1);
+});
+
+test("lists parts until the sum of the others is no longer the largest", () => {
+  const parts = (...values: number[]) => values.map((value, i) => ({ name: `part ${i}`, value }));
+  expect(countListed(parts(3, 2, 1))).toBe(3);
+  expect(countListed([])).toBe(0);
+  const even = parts(...Array.from({ length: 40 }, () => 1)); // after n parts, the others sum to 40 − n
+  expect(countListed(even)).toBe(39);
+  const canceling = parts(5, ...Array.from({ length: 40 }, (_, i) => (i % 2 ? 1 : -1)));
+  expect(countListed(canceling)).toBe(FEW_PARTS);
+  const mixed = parts(4, -3, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1);
+  const count = countListed(mixed);
+  expect(count).toBe(10);
+  expect(sumOf(mixed.slice(0, count)) + sumOf(mixed.slice(count))).toBe(sumOf(mixed));
 });

@@ -1,3 +1,4 @@
+import katex from "katex";
 import { expect, test } from "vitest";
 import { type Chain, derivativeSymbol, partial, writeChain } from "../../src/model/chain";
 import { CONFIG } from "../config";
@@ -70,6 +71,19 @@ test.each([
   ["rotate", "block.0.head.0.query", "\\cos\\theta"],
 ])("the derivative in a %s of %s", (kind, name, expected) => {
   expect(derivativeSymbol(chainOf({ kind }), termOf(name, 2, 3), CONFIG)).toBe(expected);
+});
+
+test("the derivative of a cap", () => {
+  const capped = { ...CONFIG, score_cap: 50, logit_cap: 30 };
+  const score = chainOf({ name: "block.0.head.0.scaled", kind: "cap" });
+  expect(derivativeSymbol(score, termOf("block.0.head.0.capped", 2, 3), capped)).toBe(
+    "\\Bigl(1 - \\frac{{s''_{2,3}}^{2}}{50^{2}}\\Bigr)",
+  );
+  const logit = chainOf({ name: "logits_raw", kind: "cap" });
+  const tex = derivativeSymbol(logit, termOf("logits", 2, 3), capped);
+  expect(tex).toBe("\\Bigl(1 - \\frac{{\\ell_{2,3}}^{2}}{30^{2}}\\Bigr)");
+  for (const each of [tex, "{s''_{2,3}}^{2}"])
+    katex.renderToString(each, { throwOnError: true, strict: "error" });
 });
 
 test("the derivative of an operation without a rule is written as one", () => {

@@ -17,6 +17,8 @@ test("compares the shapes of models, whatever their weights and context", () => 
   expect(haveSameShape(config, { ...config, d_model: 16 })).toBe(false);
   expect(haveSameShape(config, { ...config, n_kv_head: 1 })).toBe(false);
   expect(haveSameShape(config, { ...config, position: "rotary" })).toBe(false);
+  expect(haveSameShape(config, { ...config, score_cap: 50 })).toBe(false);
+  expect(haveSameShape({ ...config, score_cap: 30 }, { ...config, score_cap: 50 })).toBe(true);
 });
 
 test("subtracts paired rows", () => {

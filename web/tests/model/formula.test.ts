@@ -122,6 +122,26 @@ describe("each operation, with symbols and with numbers", () => {
       "\\frac{-1.50}{\\sqrt{2}}",
     );
   });
+  test("cap: scores and logits", () => {
+    const capped = { ...PLAIN, score_cap: 50, logit_cap: 0.5 };
+    check(
+      capped,
+      "block.0.head.0.capped 5 3",
+      [[-1.5]],
+      "s''_{5,3} = 50 \\tanh\\frac{s'_{5,3}}{50}",
+      "50 \\tanh\\frac{-1.50}{50}",
+    );
+    check(
+      capped,
+      "logits 5 3",
+      [[2]],
+      "\\ell_{5,3} = 0.5 \\tanh\\frac{\\tilde{\\ell}_{5,3}}{0.5}",
+      "0.5 \\tanh\\frac{2.00}{0.5}",
+    );
+    locale.language = "de";
+    expect(write(capped, "logits 5 3", [[2]]).numbers).toContain("0{,}5 \\tanh");
+    expect(write(capped, "block.0.head.0.masked 5 3", [[0.5]]).symbols).toBe("m_{5,3} = s''_{5,3} =");
+  });
   test("mask: visible and masked", () => {
     check(PLAIN, "block.0.head.0.masked 5 3", [[0.5]], "m_{5,3} = s'_{5,3}", null);
     const masked = write(PLAIN, "block.0.head.0.masked 3 5", [[0.5]], -Infinity);
@@ -287,6 +307,8 @@ describe("each operation, with symbols and with numbers", () => {
     expect([tiny.result, tiny.rounded]).toEqual(["1.2 \\times 10^{-5}", "\\approx 0.00"]);
     const large = write(PLAIN, "block.1.input 5 3", [[19.731]], 19.731);
     expect([large.result, large.rounded]).toEqual(["19.7", null]);
+    const same = write(PLAIN, "block.0.attention 0 0", [[1]], -0.0101);
+    expect([same.result, same.rounded]).toEqual(["-0.010", null]);
   });
   test("copy", () => {
     check(PLAIN, "block.1.input 5 3", [[0.5]], "x_{5,3} = h_{5,3}", null);

@@ -45,9 +45,12 @@ test("finds the dominant kind of a head", () => {
   expect(dominantKind(SCORES, { block: 1, head: 0 })?.kind).toBe("previous");
   expect(dominantKind({ ...SCORES, kinds: {} }, { block: 1, head: 0 })).toBeNull();
   // Includes heads that show another pattern more strongly.
-  expect(names(filterHeads(HEADS, "first", SCORES))).toEqual(["0.0", "0.1", "1.0", "1.1"]);
+  expect(names(filterHeads(HEADS, "previous", SCORES))).toEqual(["0.1", "1.0", "1.1"]);
   expect(filterHeads(HEADS, "induction", SCORES)).toEqual([]);
   expect(filterHeads(HEADS, "antecedent", SCORES)).toEqual([]);
+  // 0.05 is more than twice the chance level, but too little attention to be a clear case.
+  const weak = { ...SCORES, chance: { ...SCORES.chance, first: 0.01 } };
+  expect(names(filterHeads(HEADS, "first", weak))).toEqual(["0.0", "1.0", "1.1"]);
 });
 
 test.each([

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { findDirection, roundTerms, sumDigits } from "../../src/model/update";
+import { findDirection, partDigits, roundTerms, sumDigits } from "../../src/model/update";
 
 const term = (name: string, value: number) => ({ name, value });
 
@@ -27,17 +27,31 @@ describe("the sum of an update", () => {
   });
 });
 
-describe("the direction of a weight", () => {
-  it("is against its gradient", () => {
-    const found = findDirection(2, [term("gradient", -0.1), term("second_moment", -0.2)], -0.3);
-    expect(found).toEqual({ change: -1, gradient: 1, cause: null });
+describe("the parts of a gradient", () => {
+  it("add up exactly as shown", () => {
+    const parts = [0.00661, -0.00604, 0.0042, 0.003249, -0.000113];
+    const digits = partDigits(parts);
+    expect(digits).toBe(5);
+    const shown = roundTerms(0, parts, digits);
+    const units = shown.map((each) => Math.round(each * 10 ** digits));
+    expect(units.reduce((sum, each) => sum + each)).toBe(Math.round(0.007906 * 10 ** digits));
+    expect(shown.slice(0, 2)).toEqual([0.00661, -0.00604]);
   });
-  it("has another cause if it is along its gradient or has none", () => {
-    const terms = [term("gradient", -0.1), term("newton_schulz", 0.3), term("weight_decay", 0.01)];
-    expect(findDirection(2, terms, 0.21)).toEqual({ change: 1, gradient: 1, cause: "newton_schulz" });
-    expect(findDirection(0, [term("gradient", 0), term("weight_decay", 0.1)], 0.1).cause).toBe(
-      "weight_decay",
-    );
-    expect(findDirection(0, [term("frozen", 0)], 0)).toEqual({ change: 0, gradient: 0, cause: null });
+  it("have a bounded number of decimals", () => {
+    expect([partDigits([0, 0]), partDigits([4e-30]), partDigits([250])]).toEqual([2, 12, 2]);
+  });
+});
+
+describe("the direction of a weight", () => {
+  it("has signs, and the cause that was found", () => {
+    const terms = [term("gradient", -0.1), term("second_moment", -0.2), term("weight_decay", 0.1)];
+    const found = findDirection(2, terms, -0.2, "gradient");
+    expect(found).toEqual({ change: -1, gradient: 1, decay: 1, cause: "gradient" });
+  });
+  it("leaves out a weight decay that makes no difference", () => {
+    const terms = [term("gradient", -0.1), term("weight_decay", -0.001)];
+    expect(findDirection(2, terms, -0.101, "gradient").decay).toBe(0);
+    const still = { change: 0, gradient: 0, decay: 0, cause: null };
+    expect(findDirection(0, [term("frozen", 0)], 0, null)).toEqual(still);
   });
 });

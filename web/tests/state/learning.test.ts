@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { largestLoss, targetLabel, targetPosition } from "../../src/state/learning.svelte";
+import { targetLabel, targetPosition } from "../../src/state/learning.svelte";
 
 const target = (text: string, loss: number) => ({ id: 0, text, probability: Math.exp(-loss), loss });
 const LESSON = {
@@ -7,9 +7,8 @@ const LESSON = {
   targets: [target(" cat", 2), target(".", 0.1), target(" It", 3), target(" sat", 1), target(".", 0), null],
 };
 
-test("the largest loss is that of a position with a target", () => {
-  expect(largestLoss(LESSON)).toBe(2);
-  expect(targetPosition(LESSON, 5)).toBe(4);
+test("a token without a target stands for the one before", () => {
+  expect([0, 4, 5, 9].map((row) => targetPosition(LESSON, row))).toEqual([0, 4, 4, 4]);
 });
 
 test("a target is numbered like the token of the text that it is", () => {

@@ -8,7 +8,9 @@ const CONFIG = {
   n_kv_head: 2,
   causal: true,
   position: "rotary",
+  unrotated_blocks: [] as number[],
   qk_norm: false,
+  pre_norm: true,
   post_norm: false,
 } as unknown as Config;
 const AT = { part: "head", block: 1, head: 0, step: 0, site: 0 } as const;

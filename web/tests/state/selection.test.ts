@@ -41,11 +41,13 @@ test("a neuron is inactive if it is 0 for every token", () => {
   expect(select(0, "norm2")).toBe(false); // a dimension of the residual stream
 });
 
-test("the learning view has its own usual token, which is not in the address", () => {
-  const selection = selectIn("?view=learning", ACTIVATIONS);
-  selection.location.row = 1; // chosen along with the text
-  expect([selection.isRowChosen, selection.query]).toEqual([false, "?view=learning"]);
+test("opening the learning view keeps the selection and its address", () => {
+  const selection = selectIn("?block=1&row=0&step=sum&open=block.1.input:0:1", ACTIVATIONS);
+  selection.location.view = "learning";
+  expect(selection.query).toBe("?view=learning&block=1&step=sum&row=0&open=block.1.input%3A0%3A1");
+  selection.goTo({ lesson: "gradient", gradient: "final", chain: [] });
+  selection.goTo({ taken: 2, lessonStep: -1 });
+  expect([selection.row, selection.openCells.length]).toEqual([0, 1]);
   selection.goTo({ row: 1 });
-  expect([selection.isRowChosen, selection.query]).toEqual([true, "?view=learning&row=1"]);
-  expect(selectIn("?view=learning&row=0", ACTIVATIONS).isRowChosen).toBe(true);
+  expect([selection.row, selection.openCells.length]).toEqual([1, 0]);
 });

@@ -27,6 +27,20 @@ test("says why a cell is masked, and never gives its weight", () => {
   );
 });
 
+test("names the quantity of its step", () => {
+  const scaled = { ...CELL, part: "scaled", value: 1.5 };
+  expect(describeCell(en, scaled)).toBe("Scaled score from “tired” to “it”: 1.50");
+  expect(describeCell(de, scaled)).toContain("Skalierter Score von „tired“ zu „it“");
+  expect(describeCell(en, { ...scaled, part: "masked" })).toBe("Masked score from “tired” to “it”: 1.50");
+});
+
+test("says which values a query cannot see", () => {
+  const future = { ...CELL, part: "weighed", columnName: "5", queryName: "too", value: 0 };
+  const said = (visible: [number, number]) => describeCell(en, { ...future, visible: () => visible });
+  expect(said([0, 0])).toBe("The mask keeps “too” from attending to “tired”");
+  expect(said([0, Infinity])).toBe("“tired”, dimension 5: 0.00");
+});
+
 test("names the columns of other matrices", () => {
   const number = (part: string, columnName: string) =>
     describeCell(en, { ...CELL, part, columnName, value: 0.0312 });

@@ -11,7 +11,7 @@ import type { Linear } from "../model/parameters";
 import { rotate } from "../model/position";
 import { dot, range, takeRows, zeros } from "../model/tensor";
 import { UserError } from "../userError";
-import { addsPositions, makeSite } from "./sites";
+import { addsPositions, makeSite, unembedded } from "./sites";
 import type { Trace } from "./trace";
 
 export const EDITS = "edits"; // the part contributed by edits
@@ -34,7 +34,7 @@ interface Parts {
   rows: Float32Array[];
 }
 
-/** Decomposes a token's logit at a position, minus that of `against` if given, into one part per component. */
+/** Decomposes a token's logit at a position, before a cap, minus that of `against` if given, into one part per component. */
 export function attributeLogit(
   trace: Trace,
   token: number,
@@ -47,7 +47,7 @@ export function attributeLogit(
   const direction = logitDirection(trace, token, against);
   let { names } = parts;
   let values = parts.rows.map((row) => dot(row, direction));
-  if (trace.edits.touch(makeSite("logits"))) {
+  if (trace.edits.touch(unembedded(trace.config))) {
     const rows = values.map((value) => Float32Array.of(value));
     const logit = Float32Array.of(readLogit(trace, token, position, against));
     ({ names, rows: parts.rows } = withEdits({ names, rows }, logit));
@@ -63,9 +63,9 @@ export function logitDirection(trace: Trace, token: number, against: number | nu
   return against === null ? own : subtract(own, weight.row(against));
 }
 
-/** A token's logit at a position, minus that of `against` if given. */
+/** A token's logit at a position, before a cap, minus that of `against` if given. */
 export function readLogit(trace: Trace, token: number, position: number, against: number | null): number {
-  const logits = trace.read("logits", [position]).values;
+  const logits = trace.read(unembedded(trace.config).name, [position]).values;
   return logits[token]! - (against === null ? 0 : logits[against]!);
 }
 
@@ -113,12 +113,15 @@ function attributeSide(
   const edited = trace.edits.of(block).made.length > 0;
   const check = (parts: Parts, site: string) => (edited ? withEdits(parts, read(site)) : parts);
   let parts = check(written(trace, position, block), "input");
-  parts = throughNorm(norm, parts, read("normed.scale")[0]!, "shift");
+  if (norm) parts = throughNorm(norm, parts, read("normed.scale")[0]!, "shift");
   parts = check(parts, "normed");
   parts = throughLinear(attention[name], name === "query" ? head : shared, config.d_head, parts);
   parts = check(parts, `head.${head}.${name}_raw`);
   const headNorm = name === "query" ? attention.queryNorm : attention.keyNorm;
-  if (headNorm) {
+  if (headNorm && config.qk_norm_joint) {
+    const own = headNorm.ofFeatures((name === "query" ? head : shared) * config.d_head, config.d_head);
+    parts = throughNorm(own, parts, trace.steps(block).jointScale(name).values[position]!, "");
+  } else if (headNorm) {
     const raw = new Matrix(read(`head.${head}.${name}_raw`), 1, config.d_head);
     parts = throughNorm(headNorm, parts, headNorm.scale(raw).values[0]!, "head shift");
   }

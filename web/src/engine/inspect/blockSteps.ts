@@ -9,9 +9,9 @@ import type { Block } from "../model/block";
 import type { AttentionMask } from "../model/mask";
 import type { Norm } from "../model/norm";
 import type { Rotation } from "../model/position";
-import { add, range, zeros } from "../model/tensor";
+import { add, dot, range, zeros } from "../model/tensor";
 import { Edits } from "./edits";
-import { HeadSteps, type ProjectionName } from "./headSteps";
+import { type HeadContext, HeadSteps, type ProjectionName } from "./headSteps";
 import { Memo } from "./memo";
 import { type Site, makeSite } from "./sites";
 
@@ -41,22 +41,26 @@ export class BlockSteps {
     return this.#step("normed", () => this.#norm("normed"));
   }
 
-  /** The steps of one head; `rows` limits those from the scores on to these query positions. */
+  /** The steps of one head; `rows` limits the scores and the steps after them to these query positions. */
   head(head: number, rows?: readonly number[]): HeadSteps {
     if (!rows && this.#lastHead?.head === head) return this.#lastHead;
+    const steps = new HeadSteps(this.#inputsOfHeads, head, rows ?? range(this.x.rows));
+    // Only one head is kept: its T×T matrices are large.
+    if (!rows) this.#lastHead = steps;
+    return steps;
+  }
+
+  get #inputsOfHeads(): HeadContext {
     const { block, number, mask, rotation, edits } = this;
-    const inputs = {
+    return {
       block,
       number,
-      projected: (role: ProjectionName) => this.#project(role),
+      projected: (role) => this.#project(role),
+      jointScale: (role) => this.jointScale(role),
       mask,
       rotation,
       edits,
     };
-    const steps = new HeadSteps(inputs, head, rows ?? range(this.x.rows));
-    // Only one head is kept: its T×T matrices are large.
-    if (!rows) this.#lastHead = steps;
-    return steps;
   }
 
   get attention(): Matrix {
@@ -138,8 +142,8 @@ export class BlockSteps {
   #normOf(name: NormName): Norm {
     const { norm, norm2, attentionNorm, feedforwardNorm } = this.block;
     const norms = {
-      normed: norm,
-      normed2: norm2,
+      normed: norm!,
+      normed2: norm2!,
       attention_normed: attentionNorm!,
       feedforward_normed: feedforwardNorm!,
     };
@@ -161,7 +165,8 @@ export class BlockSteps {
 
   /** Applies the model's norm, or its formula if the mean or scale is edited. */
   #norm(name: NormName): Matrix {
-    const [norm, x] = [this.#normOf(name), this.#inputOf(name)];
+    const [norm, x] = [this.#normOf(name) as Norm | null, this.#inputOf(name)];
+    if (!norm) return x;
     if (!this.edits.touchName(`${name}.mean`, `${name}.scale`)) return norm.forward(x);
     return norm.apply(x, norm.shift ? this.mean(name) : null, this.scale(name));
   }
@@ -173,6 +178,25 @@ export class BlockSteps {
   /** The queries, keys or values of all heads, before any edit: T H·D. */
   #project(role: ProjectionName): Matrix {
     return this.#memo.get(`projected ${role}`, () => project(this.normed, this.block.attention[role]));
+  }
+
+  /** The divisor of a QK-norm over all heads together: T × 1.
+   *
+   * Keys that several heads share count as often: this changes nothing, unless they are edited in one head only.
+   */
+  jointScale(role: "query" | "key"): Matrix {
+    return this.#memo.get(`joint ${role}`, () => {
+      const { n_head, d_head, norm_epsilon } = this.block.config;
+      const scale = zeros(this.x.rows, 1);
+      for (const head of range(n_head)) {
+        const raw = new HeadSteps(this.#inputsOfHeads, head, []).read(`${role}_raw`);
+        for (let i = 0; i < raw.rows; i++) scale.values[i] = scale.values[i]! + dot(raw.row(i), raw.row(i));
+      }
+      scale.values.forEach((squares, i) => {
+        scale.values[i] = Math.sqrt(squares / (n_head * d_head) + norm_epsilon);
+      });
+      return scale;
+    });
   }
 
   /** The sum of what the heads write, in one product except for heads whose output is edited. */

@@ -4,7 +4,7 @@
  */
 
 import type { Matrix } from "../../model/matrix";
-import { compare, divide, mask, mix, softmax, write } from "../model/attentionSteps";
+import { cap, compare, divide, hasCap, mask, mix, softmax, write } from "../model/attentionSteps";
 import type { Block } from "../model/block";
 import type { AttentionMask } from "../model/mask";
 import type { Norm } from "../model/norm";
@@ -19,14 +19,17 @@ export interface HeadContext {
   block: Block;
   number: number;
   projected: (role: ProjectionName) => Matrix;
+  jointScale: (role: "query" | "key") => Matrix; // the divisor of a QK-norm over all heads together
   mask: AttentionMask;
   rotation: Rotation | null;
   edits: Edits;
 }
 
 export type ProjectionName = "query" | "key" | "value";
+type HeadSiteName =
+  ProjectionName | "scores" | "scaled" | "capped" | "masked" | "weights" | "mixed" | "output";
 
-/** `rows` (query positions) limits what is computed from the scores on. */
+/** `rows` (query positions) limits the scores and the steps after them. */
 export class HeadSteps {
   readonly #memo = new Memo();
   readonly #kvHead: number;
@@ -53,11 +56,11 @@ export class HeadSteps {
   }
 
   get queryNormed(): Matrix {
-    return this.#normed("query_normed", this.inputs.block.attention.queryNorm, () => this.queryRaw);
+    return this.#normed("query", this.head, this.inputs.block.attention.queryNorm, () => this.queryRaw);
   }
 
   get keyNormed(): Matrix {
-    return this.#normed("key_normed", this.inputs.block.attention.keyNorm, () => this.keyRaw);
+    return this.#normed("key", this.#kvHead, this.inputs.block.attention.keyNorm, () => this.keyRaw);
   }
 
   get query(): Matrix {
@@ -76,8 +79,13 @@ export class HeadSteps {
     return this.#step("scaled", () => divide(this.scores, this.#config.d_k));
   }
 
+  get capped(): Matrix {
+    const { score_cap } = this.#config;
+    return hasCap(score_cap) ? this.#step("capped", () => cap(this.scaled, score_cap)) : this.scaled;
+  }
+
   get masked(): Matrix {
-    return this.#step("masked", () => mask(this.scaled, this.inputs.mask, this.rows));
+    return this.#step("masked", () => mask(this.capped, this.inputs.mask, this.rows));
   }
 
   get weights(): Matrix {
@@ -106,7 +114,7 @@ export class HeadSteps {
       case "key_normed":
         return this.keyNormed;
       default:
-        return this[name as ProjectionName | "scores" | "scaled" | "masked" | "weights" | "mixed" | "output"];
+        return this[name as HeadSiteName];
     }
   }
 
@@ -127,8 +135,14 @@ export class HeadSteps {
     return takeHead(this.inputs.projected(role), head, this.#config.d_head);
   }
 
-  #normed(name: string, norm: Norm | null, raw: () => Matrix): Matrix {
-    return norm ? this.#step(name, () => norm.forward(raw())) : raw();
+  #normed(role: "query" | "key", head: number, norm: Norm | null, raw: () => Matrix): Matrix {
+    if (!norm) return raw();
+    const { d_head, qk_norm_joint } = this.#config;
+    return this.#step(`${role}_normed`, () =>
+      qk_norm_joint
+        ? norm.ofFeatures(head * d_head, d_head).apply(raw(), null, this.inputs.jointScale(role))
+        : norm.forward(raw()),
+    );
   }
 
   #rotate(x: Matrix): Matrix {

@@ -61,9 +61,10 @@ export class LinearReadout {
     const rest = new Map<string, number>();
     const { bias } = attention.value;
     if (bias) rest.set("bias", dot(writtenAlong, bias, 0, first, D));
+    const total = dot(trace.read(`${name}.value`, [source]).values, writtenAlong);
+    if (!norm) return new LinearReadout(trace, source, block, direction, rest, total);
     if (norm.shift) rest.set("shift", dot(norm.shift, direction));
     const scale = trace.read(`block.${block}.normed.scale`, [source]).values[0]!;
-    const total = dot(trace.read(`${name}.value`, [source]).values, writtenAlong);
     const before = beforeNorm(norm, direction, scale);
     return new LinearReadout(trace, source, block, before, rest, total);
   }

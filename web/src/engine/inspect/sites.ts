@@ -2,6 +2,7 @@
 
 import type { Config } from "../types";
 import { UserError } from "../userError";
+import { hasCap } from "../model/attentionSteps";
 import { isGated } from "../model/feedforward";
 import { range } from "../model/tensor";
 
@@ -24,7 +25,7 @@ const HEAD_SYMBOLS: Record<string, string> = {
   a: "mixed",
 };
 /** T T: a row per query position, a column per key position. */
-export const MATRICES = ["scores", "scaled", "masked", "weights"];
+export const MATRICES = ["scores", "scaled", "capped", "masked", "weights"];
 
 /** A point in the computation: outside the blocks, in a block, in a head, or in a key-value head. */
 export interface Site {
@@ -61,7 +62,8 @@ export function isVectorSite({ name }: Site): boolean {
 
 export function endNames(config: Config): string[] {
   const place = addsPositions(config) ? ["position"] : [];
-  return ["embedding", ...place, "final", ...normNames("final", config), "logits", "probabilities"];
+  const raw = hasCap(config.logit_cap) ? ["logits_raw"] : [];
+  return ["embedding", ...place, "final", ...normNames("final", config), ...raw, "logits", "probabilities"];
 }
 
 /** Whether position vectors are added to the token vectors. */
@@ -71,15 +73,26 @@ export function addsPositions({ position }: Config): boolean {
 
 export function blockNames(config: Config): string[] {
   const hidden = isGated(config) ? ["hidden_gate", "hidden_up"] : ["hidden_raw"];
-  const first = ["input", "normed", ...normNames("normed", config), ...addedNames("attention", config)];
+  const first = ["input", ...normedNames("normed", config), ...addedNames("attention", config)];
   const middle = config.parallel ? [] : ["middle"];
-  const second = ["normed2", ...normNames("normed2", config), ...hidden, "hidden"];
+  const second = [...normedNames("normed2", config), ...hidden, "hidden"];
   return [...first, ...middle, ...second, ...addedNames("feedforward", config), "output"];
 }
 
-export function headNames({ qk_norm }: Config): string[] {
+export function headNames({ qk_norm, score_cap }: Config): string[] {
   const normed = qk_norm ? ["query_normed", "key_normed"] : [];
-  return ["query_raw", "key_raw", ...normed, "query", "key", "value", ...MATRICES, "mixed", "output"];
+  const matrices = MATRICES.filter((name) => name !== "capped" || hasCap(score_cap));
+  return ["query_raw", "key_raw", ...normed, "query", "key", "value", ...matrices, "mixed", "output"];
+}
+
+/** The site of the logits as the unembedding computes them, which is before a cap. */
+export function unembedded({ logit_cap }: Config): Site {
+  return makeSite(hasCap(logit_cap) ? "logits_raw" : "logits");
+}
+
+/** The input of one half of a block, which without a pre-norm is that of the block or the middle. */
+function normedNames(name: string, config: Config): string[] {
+  return config.pre_norm ? [name, ...normNames(name, config)] : [name];
 }
 
 /** The output of one half of a block and, with a post-norm, its normalized value. */
@@ -152,6 +165,6 @@ export function siteShape(site: Site, config: Config, length: number): [number] 
     if (MATRICES.includes(site.name)) return [length, length];
     return [length, site.name === "output" ? config.d_model : config.d_head];
   }
-  if (site.name === "logits" || site.name === "probabilities") return [length, config.n_vocab];
+  if (["logits_raw", "logits", "probabilities"].includes(site.name)) return [length, config.n_vocab];
   return [length, site.name.startsWith("hidden") ? config.d_hidden : config.d_model];
 }

@@ -4,7 +4,7 @@
  */
 
 import type { Matrix } from "../../model/matrix";
-import { softmax } from "../model/attentionSteps";
+import { hasCap, softmax } from "../model/attentionSteps";
 import { KVCache } from "../model/kvCache";
 import type { Rotation } from "../model/position";
 import type { RunBlock, Transformer } from "../model/transformer";
@@ -117,7 +117,13 @@ export class Trace {
 
   /** The logits for these rows of the stream after the last block: T C → T V. */
   unembed(stream: Matrix): Matrix {
-    return this.#edited("logits", this.network.unembedding.forward(this.#final(stream)));
+    return this.#edited("logits", this.network.capLogits(this.#rawLogits(stream)));
+  }
+
+  /** The logits before the cap; without a cap, the logits before an edit of them. */
+  #rawLogits(stream: Matrix): Matrix {
+    const logits = this.network.unembedding.forward(this.#final(stream));
+    return hasCap(this.config.logit_cap) ? this.#edited("logits_raw", logits) : logits;
   }
 
   /** The logit lens: the logits at a position if the model stopped after each block. N V for N blocks. */
@@ -231,6 +237,8 @@ export class Trace {
         return this.#final(last);
       case "probabilities":
         return this.#edited(name, softmax(this.unembed(last)));
+      case "logits_raw":
+        return this.#rawLogits(last);
       default:
         return this.unembed(last);
     }

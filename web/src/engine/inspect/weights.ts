@@ -24,7 +24,8 @@ const ROLES = { Q: "query", K: "key", V: "value" } as const;
 /** All names that `weight` accepts. */
 export function weightNames(config: Config): string[] {
   const ofNorm = (name: string) => [`${name}.gain`, ...(config.norm === "layer" ? [`${name}.shift`] : [])];
-  const inBlock = ["W_1", "W_2", ...ofNorm("normed"), ...ofNorm("normed2")];
+  const inBlock = ["W_1", "W_2"];
+  if (config.pre_norm) inBlock.push(...ofNorm("normed"), ...ofNorm("normed2"));
   if (config.post_norm) inBlock.push(...ofNorm("attention_normed"), ...ofNorm("feedforward_normed"));
   if (isGated(config)) inBlock.push("W_gate");
   if (config.output_bias) inBlock.push("b_O");

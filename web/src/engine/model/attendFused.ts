@@ -7,7 +7,7 @@
 import { Matrix } from "../../model/matrix";
 import type { Kernels } from "../kernels/kernels";
 import type { Config } from "../types";
-import { softmaxRow } from "./attentionSteps";
+import { hasCap, softmaxRow } from "./attentionSteps";
 import type { AttentionMask } from "./mask";
 import { dot, firstRows, range, takeHead, zeros } from "./tensor";
 
@@ -20,15 +20,16 @@ export function attendFused(
   key: Matrix,
   value: Matrix,
   mask: AttentionMask,
-  { d_head, d_k, n_head, n_kv_head }: Config,
+  config: Config,
   kernels: Kernels,
 ): Matrix {
+  const { d_head, n_head, n_kv_head } = config;
   const mixed = zeros(query.rows, query.columns);
   for (let shared = 0; shared < n_kv_head; shared++) {
     const [ownKey, ownValue] = [takeHead(key, shared, d_head), takeHead(value, shared, d_head)];
     const group = n_head / n_kv_head;
     for (let head = shared * group; head < (shared + 1) * group; head++)
-      attendHead(takeHead(query, head, d_head), ownKey, ownValue, mask, d_k, kernels, (i, row) =>
+      attendHead(takeHead(query, head, d_head), ownKey, ownValue, mask, config, kernels, (i, row) =>
         mixed.row(i).set(row, head * d_head),
       );
   }
@@ -41,7 +42,7 @@ function attendHead(
   key: Matrix,
   value: Matrix,
   mask: AttentionMask,
-  d_k: number,
+  config: Config,
   kernels: Kernels,
   write: (i: number, row: Float32Array) => void,
 ): void {
@@ -53,17 +54,19 @@ function attendHead(
     // In a causal model, no row sees a key after the last row's.
     const [, seen] = mask.visible(S - T + first + count - 1, S);
     const weights = multiply.multiplyTransposed(rows, firstRows(key, seen));
-    for (const i of range(count)) weigh(weights.row(i), mask.visible(S - T + first + i, S), d_k);
+    for (const i of range(count)) weigh(weights.row(i), mask.visible(S - T + first + i, S), config);
     const mixed = multiply.multiply(weights, firstRows(value, seen));
     for (const i of range(count)) write(first + i, mixed.row(i));
   }
 }
 
-/** Divides the visible scores of a row and applies the softmax, in place; hidden ones become 0. */
-function weigh(row: Float32Array, [first, last]: [number, number], d_k: number): void {
+/** Divides and caps the visible scores of a row and applies the softmax, in place; hidden ones become 0. */
+function weigh(row: Float32Array, [first, last]: [number, number], { d_k, score_cap }: Config): void {
   const divisor = Math.sqrt(d_k);
   const visible = row.subarray(first, last);
   for (let j = 0; j < visible.length; j++) visible[j] = visible[j]! / divisor;
+  if (hasCap(score_cap))
+    for (let j = 0; j < visible.length; j++) visible[j] = score_cap * Math.tanh(visible[j]! / score_cap);
   softmaxRow(visible, visible);
   row.fill(0, 0, first).fill(0, last);
 }

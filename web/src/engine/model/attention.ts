@@ -51,8 +51,8 @@ export class Attention {
   }
 
   #place(x: Matrix, norm: Norm | null, rotation: Rotation | null): Matrix {
-    const { d_head } = this.config;
-    const normed = norm ? reshape(norm.forward(reshape(x, d_head)), x.columns) : x;
-    return rotation ? rotate(normed, rotation, d_head) : normed;
+    // QK-norm: of each head alone, or of all heads together.
+    const normed = norm ? reshape(norm.forward(reshape(x, norm.gain.length)), x.columns) : x;
+    return rotation ? rotate(normed, rotation, this.config.d_head) : normed;
   }
 }

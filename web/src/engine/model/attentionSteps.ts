@@ -1,5 +1,5 @@
 /** The lecture's steps as pure functions of one head: project, compare, divide, mask, softmax, mix (weigh and sum),
- * write.
+ * write. Soft-capping, as in Gemma 2, is one more step, after divide.
  *
  * Shapes: T query positions, S key positions, H heads, D features per head, C features of the residual stream.
  */
@@ -29,6 +29,17 @@ export function divide(scores: Matrix, d_k: number): Matrix {
   const divisor = Math.sqrt(d_k);
   const scaled = scores.values.map((score) => score / divisor);
   return new Matrix(scaled, scores.rows, scores.columns);
+}
+
+/** Soft-capping: limit · tanh(x / limit), which is close to x for small x and stays between -limit and limit. */
+export function cap(values: Matrix, limit: number): Matrix {
+  const capped = values.values.map((value) => limit * Math.tanh(value / limit));
+  return new Matrix(capped, values.rows, values.columns);
+}
+
+/** Whether scores or logits are soft-capped. Models published by earlier versions have no such setting. */
+export function hasCap(limit: number | null | undefined): limit is number {
+  return limit != null;
 }
 
 /** Sets scores to -∞ where the mask hides the key from the query; `positions` are those of the rows. */

@@ -1,4 +1,4 @@
-/** The pre-norm block: attention, then feed-forward, each added to the residual stream. */
+/** The block: attention, then feed-forward, each added to the residual stream. */
 
 import type { Matrix } from "../../model/matrix";
 import type { Config } from "../types";
@@ -13,12 +13,13 @@ import { add } from "./tensor";
 
 /** The lecture's block: t1 = LN(x), t2 = MHA(t1), t3 = t2 + x, t4 = LN(t3), t5 = FFN(t4), h = t5 + t3.
  *
- * A parallel block computes t4 = LN(x). With post-norm, t2 and t5 are normalized before they are added.
+ * A parallel block computes t4 = LN(x). With post-norm, t2 and t5 are normalized before they are added;
+ * without pre-norm, t1 = x and t4 = t3.
  */
 export class Block {
-  readonly norm: Norm;
+  readonly norm: Norm | null;
   readonly attention: Attention;
-  readonly norm2: Norm;
+  readonly norm2: Norm | null;
   readonly feedforward: FeedForward;
   readonly attentionNorm: Norm | null;
   readonly feedforwardNorm: Norm | null;
@@ -29,9 +30,9 @@ export class Block {
     name: string,
   ) {
     const norm = (part: string) => makeNorm(parameters, `${name}.${part}`, config);
-    this.norm = norm("norm");
+    this.norm = config.pre_norm ? norm("norm") : null;
     this.attention = new Attention(config, parameters, `${name}.attention`);
-    this.norm2 = norm("norm2");
+    this.norm2 = config.pre_norm ? norm("norm2") : null;
     this.feedforward = new FeedForward(config, parameters, `${name}.feedforward`);
     this.attentionNorm = config.post_norm ? norm("attention_norm") : null;
     this.feedforwardNorm = config.post_norm ? norm("feedforward_norm") : null;
@@ -45,10 +46,10 @@ export class Block {
     cache?: BlockKVCache,
     onMiddle?: (t3: Matrix) => void,
   ): Matrix {
-    const t1 = this.norm.forward(x);
+    const t1 = normalize(this.norm, x);
     const t2 = normalize(this.attentionNorm, this.attention.forward(t1, mask, rotation, cache));
     const t3 = add(t2, x);
-    const t4 = this.norm2.forward(this.config.parallel ? x : t3);
+    const t4 = normalize(this.norm2, this.config.parallel ? x : t3);
     const t5 = normalize(this.feedforwardNorm, this.feedforward.forward(t4));
     const h = add(t5, t3);
     onMiddle?.(t3);

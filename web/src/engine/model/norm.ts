@@ -46,6 +46,11 @@ export class Norm {
     return normed;
   }
 
+  /** The norm with the gains of `count` features from `first` on alone, for a scale that is known; only for `rms`. */
+  ofFeatures(first: number, count: number): Norm {
+    return new Norm(this.gain.subarray(first, first + count), null, this.epsilon);
+  }
+
   #write(row: Float32Array, mean: number, scale: number, normed: Float32Array): void {
     const { gain, shift } = this;
     for (let j = 0; j < row.length; j++)

@@ -38,26 +38,38 @@ export function makeRotation(
   scaling: Config["rope_scaling"] = null,
 ): Rotation {
   let frequencies = makeFrequencies(base, width);
-  if (scaling) frequencies = scaleFrequencies(frequencies, scaling);
+  if (scaling) frequencies = scaleFrequencies(frequencies, scaling, base);
+  const factor = fround(scaling?.attention_factor ?? 1);
   const half = frequencies.length;
   const [cos, sin] = [zeros(positions.length, half), zeros(positions.length, half)];
   positions.forEach((position, i) =>
     frequencies.forEach((frequency, j) => {
       const angle = fround(position * frequency);
-      cos.values[i * half + j] = Math.cos(angle);
-      sin.values[i * half + j] = Math.sin(angle);
+      cos.values[i * half + j] = fround(Math.cos(angle)) * factor;
+      sin.values[i * half + j] = fround(Math.sin(angle)) * factor;
     }),
   );
   return { cos, sin };
 }
 
-/** The rotation of each block: local blocks may have a base of their own. */
-export function makeRotations(positions: readonly number[], config: Config): Rotation[] {
+/** The rotation of each block. Some blocks may have none, and local blocks may use a different base. */
+export function makeRotations(positions: readonly number[], config: Config): (Rotation | null)[] {
   const everywhere = makeRotation(positions, config.rotary_dim, config.rotary_base, config.rope_scaling);
   const local = config.local_rotary_base
     ? makeRotation(positions, config.rotary_dim, config.local_rotary_base)
     : everywhere;
-  return range(config.n_block).map((i) => (config.local_blocks.includes(i) ? local : everywhere));
+  return range(config.n_block).map((i) => {
+    if (!isRotated(config, i)) return null;
+    return config.local_blocks.includes(i) ? local : everywhere;
+  });
+}
+
+/** Whether a block rotates its queries and keys. */
+export function isRotated(
+  { position, unrotated_blocks }: Pick<Config, "position" | "unrotated_blocks">,
+  block: number,
+): boolean {
+  return position === "rotary" && !unrotated_blocks.includes(block);
 }
 
 function makeFrequencies(base: number, width: number): Float32Array {
@@ -70,18 +82,36 @@ function makeFrequencies(base: number, width: number): Float32Array {
 export function scaleFrequencies(
   frequencies: Float32Array,
   scaling: NonNullable<Config["rope_scaling"]>,
+  base: number,
 ): Float32Array {
   const { kind, factor, low_freq_factor: low, high_freq_factor: high, original_context } = scaling;
-  return frequencies.map((frequency) => {
+  const [first, last] = yarnRange(scaling, base, frequencies.length);
+  return frequencies.map((frequency, number) => {
     const slower = fround(frequency / factor);
     if (kind === "linear") return slower;
     const rounds = fround(fround(original_context * frequency) / fround(2 * Math.PI));
-    const kept = Math.min(1, Math.max(0, fround(fround(rounds - low) / fround(high - low))));
+    const share =
+      kind === "yarn"
+        ? fround(1 - fround((number - first) / fround(last - first)))
+        : fround(fround(rounds - low) / fround(high - low));
+    const kept = Math.min(1, Math.max(0, share));
     const difference = fround(frequency - slower);
     return kept < 0.5
       ? fround(slower + fround(kept * difference))
       : fround(frequency - fround(difference * fround(1 - kept)));
   });
+}
+
+/** The indices of the frequencies between which YaRN interpolates. */
+export function yarnRange(
+  { original_context, low_freq_factor: low, high_freq_factor: high }: NonNullable<Config["rope_scaling"]>,
+  base: number,
+  pairs: number,
+): [number, number] {
+  const turns = original_context / (2 * Math.PI);
+  const numberOf = (rounds: number) => (pairs * Math.log(turns / rounds)) / Math.log(base);
+  const first = Math.max(Math.floor(numberOf(high)), 0);
+  return [first, Math.max(Math.min(Math.ceil(numberOf(low)), 2 * pairs - 1), first + 1e-3)];
 }
 
 /** Rotates feature i of each head together with feature i + D/2, so that positions enter q · k only as a distance:

@@ -7,6 +7,7 @@ import { Matrix } from "../../model/matrix";
 import type { Weight } from "../kernels/kernels";
 import type { Config } from "../types";
 import { UserError } from "../userError";
+import { cap, hasCap } from "./attentionSteps";
 import { Block } from "./block";
 import type { BlockKVCache, KVCache } from "./kvCache";
 import { type AttentionMask, makeMasks } from "./mask";
@@ -51,7 +52,13 @@ export class Transformer {
 
   /** T ids to T V logits. */
   forward(ids: readonly number[], cache?: KVCache): Matrix {
-    return this.unembedding.forward(this.hiddenStates(ids, cache));
+    return this.capLogits(this.unembedding.forward(this.hiddenStates(ids, cache)));
+  }
+
+  /** Soft-caps the logits if the config has a cap: T V. */
+  capLogits(logits: Matrix): Matrix {
+    const { logit_cap } = this.config;
+    return hasCap(logit_cap) ? cap(logits, logit_cap) : logits;
   }
 
   /** The output of the final norm, T C, for callers that do not need logits at every position. */

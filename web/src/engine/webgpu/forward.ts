@@ -10,7 +10,7 @@ import { isGated } from "../model/feedforward";
 import { KVCache } from "../model/kvCache";
 import type { AttentionMask } from "../model/mask";
 import type { Norm } from "../model/norm";
-import type { Rotation } from "../model/position";
+import { isRotated, type Rotation } from "../model/position";
 import type { Transformer } from "../model/transformer";
 import type { Config } from "../types";
 import {
@@ -44,7 +44,7 @@ export class GpuTransformer {
     const operations = new Operations(device, network.config);
     const blocks: GpuBlock[] = [];
     for (const [i, block] of network.blocks.entries())
-      blocks.push(await GpuBlock.upload(block, network.masks[i]!, operations));
+      blocks.push(await GpuBlock.upload(block, network.masks[i]!, isRotated(network.config, i), operations));
     return new GpuTransformer(network, device, blocks);
   }
 
@@ -87,8 +87,13 @@ class GpuBlock {
     readonly steps: Awaited<ReturnType<typeof uploadSteps>>,
   ) {}
 
-  static async upload(block: Block, mask: AttentionMask, operations: Operations): Promise<GpuBlock> {
-    return new GpuBlock(block.config, await uploadSteps(block, mask, operations));
+  static async upload(
+    block: Block,
+    mask: AttentionMask,
+    rotated: boolean,
+    operations: Operations,
+  ): Promise<GpuBlock> {
+    return new GpuBlock(block.config, await uploadSteps(block, mask, rotated, operations));
   }
 
   /** x → h, in the place of x. */
@@ -98,33 +103,36 @@ class GpuBlock {
     const pass = encoder.beginComputePass();
     const run = (step: GpuOperation, ...buffers: GpuBuffer[]) => step(pass, T, ...buffers);
 
-    run(steps.norm, x, normed); // t1
+    const normalize = (norm: GpuOperation | null, from: GpuBuffer) => {
+      if (norm) run(norm, from, normed);
+      return norm ? normed : from;
+    };
+    const t1 = normalize(steps.norm, x);
     const place = (
       project: GpuOperation,
       norm: GpuOperation | null,
       rotate: GpuOperation | null,
       to: GpuBuffer,
     ) => {
-      run(project, normed, norm ? projected : to);
+      run(project, t1, norm ? projected : to);
       if (norm) run(norm, projected, to);
       if (rotate) run(rotate, cos!, sin!, to);
     };
     place(steps.query, steps.queryNorm, steps.rotateQuery, query);
     place(steps.key, steps.keyNorm, steps.rotateKey, key);
-    run(steps.value, normed, value);
+    run(steps.value, t1, value);
     run(steps.attend, query, key, value, mixed);
 
     /** What is added to the stream: t2 or t5, normalized with post-norm. */
     const write = (project: GpuOperation, from: GpuBuffer, norm: GpuOperation | null) => {
       run(project, from, projected);
-      if (norm) run(norm, projected, normed);
-      return norm ? normed : projected;
+      return normalize(norm, projected);
     };
     run(steps.add, write(steps.output, mixed, steps.attentionNorm), x, middle); // t3
-    run(steps.norm2, config.parallel ? x : middle, normed); // t4
-    run(steps.first, normed, hidden);
+    const t4 = normalize(steps.norm2, config.parallel ? x : middle);
+    run(steps.first, t4, hidden);
     if (steps.gate) {
-      run(steps.gate, normed, gate!);
+      run(steps.gate, t4, gate!);
       run(steps.activate, gate!, hidden);
     } else run(steps.activate, hidden);
     run(steps.add, write(steps.second, hidden, steps.feedforwardNorm), middle, x); // h
@@ -132,24 +140,26 @@ class GpuBlock {
   }
 }
 
-async function uploadSteps(block: Block, mask: AttentionMask, operations: Operations) {
+async function uploadSteps(block: Block, mask: AttentionMask, rotated: boolean, operations: Operations) {
   const { config, attention, feedforward } = block;
-  const { n_head, n_kv_head } = config;
+  // QK-norm is of each head alone, or of all heads together.
+  const [n_head, n_kv_head] = [config.n_head, config.n_kv_head];
+  const [groups, kvGroups] = config.qk_norm_joint ? [1, 1] : [n_head, n_kv_head];
   const optional = (norm: Norm | null, groups = 1) => (norm ? operations.norm(norm, groups) : null);
-  const rotate = (H: number) => (config.position === "rotary" ? operations.rotate(H) : null);
+  const rotate = (H: number) => (rotated ? operations.rotate(H) : null);
   return {
-    norm: await operations.norm(block.norm),
+    norm: await optional(block.norm),
     query: await operations.linear(attention.query),
     key: await operations.linear(attention.key),
     value: await operations.linear(attention.value),
-    queryNorm: await optional(attention.queryNorm, n_head),
-    keyNorm: await optional(attention.keyNorm, n_kv_head),
+    queryNorm: await optional(attention.queryNorm, groups),
+    keyNorm: await optional(attention.keyNorm, kvGroups),
     rotateQuery: await rotate(n_head),
     rotateKey: await rotate(n_kv_head),
     attend: await operations.attend(mask),
     output: await operations.linear(attention.output),
     attentionNorm: await optional(block.attentionNorm),
-    norm2: await operations.norm(block.norm2),
+    norm2: await optional(block.norm2),
     first: await operations.linear(feedforward.first),
     gate: feedforward.gate && (await operations.linear(feedforward.gate)),
     activate: await (feedforward.gate ? operations.multiplyGate() : operations.activate()),

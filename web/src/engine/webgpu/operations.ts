@@ -65,12 +65,13 @@ export class Operations {
 
   /** queries, keys, values → mixed values. */
   async attend({ causal, window }: AttentionMask): Promise<GpuOperation> {
-    const { n_head: H, n_kv_head: kvHeads, d_head: D, d_k } = this.config;
+    const { n_head: H, n_kv_head: kvHeads, d_head: D, d_k, score_cap } = this.config;
     const pipeline = await this.#pipeline(ATTEND, {
       H,
       kvHeads,
       D,
       divisor: Math.sqrt(d_k),
+      cap: score_cap ?? 0,
       causal: Number(causal),
       window: Math.min(window, EVERYWHERE),
     });

@@ -7,7 +7,7 @@ import { type GpuOptions, openDevice } from "./device";
 import { type GpuRun, GpuTransformer } from "./forward";
 import { MOST_FEATURES } from "./shaders";
 
-/** Parameters of the blocks from which on a GPU is used. An estimate: it was not measured on any GPU. */
+/** The least number of parameters in the blocks for which a GPU is used. An estimate: it was not measured on any GPU. */
 const MIN_PARAMETERS = 20e6;
 
 /** Runs one model on a GPU, from the first run until one fails. */

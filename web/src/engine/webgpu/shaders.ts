@@ -170,6 +170,7 @@ override kvHeads: u32;
 override D: u32;
 override divisor: f32;
 override causal: bool;
+override cap: f32; // of the divided scores; 0 for none
 override window: u32; // key positions that a causal query position attends to, at most
 @group(0) @binding(0) var<storage, read> query: array<f32>;
 @group(0) @binding(1) var<storage, read> key: array<f32>;
@@ -201,7 +202,9 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) th
       let keyStart = ((start + thread) * kvHeads + kvHead) * D;
       var score = 0.0;
       for (var k = 0u; k < D; k++) { score += query[queryStart + k] * key[keyStart + k]; }
-      scores[thread] = score / divisor;
+      score /= divisor;
+      if (cap > 0) { score = cap * tanh(clamp(score / cap, -20.0, 20.0)); }
+      scores[thread] = score;
     }
     workgroupBarrier();
     let before = largest;

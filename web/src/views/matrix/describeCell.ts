@@ -12,19 +12,23 @@ export interface DescribedCell {
   rowName: string;
   columnName: string;
   value: number;
+  queryName?: string | undefined; // of the token that attends to the row, if rows are keys
   visible: VisibleColumns;
 }
 
 export function describeCell(words: Messages, cell: DescribedCell): string {
   const { part, row, column, rowName: from, columnName: to, value } = cell;
   if (Number.isNaN(value)) return ""; // not loaded yet
-  if (!isSquare(part)) return words.pointed.number(from, nameColumn(words, part, to), precise(value));
-  const score = words.pointed.score(from, to, precise(value));
   const [first, last] = cell.visible(row);
-  if (column >= first && column < last)
-    return part === "weights" ? words.looks(from, to, percent(value)) : score;
+  const isMasked = column < first || column >= last;
+  if (isMasked && cell.queryName !== undefined) return words.pointed.unattended(cell.queryName, from);
+  if (!isSquare(part)) return words.pointed.number(from, nameColumn(words, part, to), precise(value));
+  const names: Record<string, string> = words.sites;
+  const name = names[part] ?? part;
+  const score = words.pointed.score(name[0]!.toUpperCase() + name.slice(1), from, to, precise(value));
+  if (!isMasked) return part === "weights" ? words.looks(from, to, percent(value)) : score;
   const reason = column >= last ? words.pointed.future(from, to) : words.pointed.outside(from, to);
-  return part === "scores" || part === "scaled" ? `${score}\n${reason}` : reason;
+  return ["scores", "scaled", "capped"].includes(part) ? `${score}\n${reason}` : reason;
 }
 
 function nameColumn(words: Messages, part: string, name: string): string {

@@ -21,6 +21,7 @@ export interface MatrixProps {
   selectedRow: number;
   height?: number | undefined; // pixels on screen; undefined for the usual height
   visible: VisibleColumns; // the rest is masked
+  queryName?: string | undefined; // the token that attends to the rows, where rows are keys
   describe?: (cell: Cell, value: number) => string; // the tooltip, instead of the usual one
   onpoint: (cell: Cell | null) => void;
   onopen: (cell: Cell) => void;

@@ -1,4 +1,4 @@
-/** Every site of many kinds of models, also with edits, agrees with PyTorch. */
+/** Every site of many kinds of models, with and without edits, agrees with PyTorch. */
 
 import { describe, expect, test } from "vitest";
 import { Edits } from "../../../src/engine/inspect/edits";
