@@ -1,12 +1,16 @@
 """Shared fixtures: an isolated home folder, one thread per worker, and a small model trained once."""
 
 import gc
+import json
 import os
 import shutil
 import subprocess
 import sys
+from contextlib import closing
+from functools import cache
 from itertools import count, islice
 
+import httpx
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
@@ -14,13 +18,13 @@ from hypothesis import HealthCheck, settings
 from clearhead.errors import UserError
 from clearhead.formats.pulled import pull
 from clearhead.language_model import load
-from clearhead.runs import loss_curve, saved_run
+from clearhead.runs import loss_curve, plan, recipes, saved_run
 from clearhead.runs.request import TrainingRequest
 from clearhead.runs.run import Run
-from clearhead.text import chat
+from clearhead.text import chat, chat_renderer
 from clearhead.text.corpus import documents
 from clearhead.text.stories import stories
-from tests.forked import Forked
+from tests.forked import Forked, command
 from tests.work_clock import WorkClock
 
 # Two workers on two cores would compete for four threads; subprocesses inherit the variable.
@@ -38,11 +42,18 @@ settings.register_profile(
 settings.load_profile("clearhead")
 # Only the limit on CPU time ends a chat template: the limit on wall time depends on the load.
 chat.LONGEST_WAIT = 120
+# On a CPU with hardware for bfloat16, training would use it by default, and results would depend on the machine.
+HAS_FAST_BFLOAT16 = recipes.has_fast_bfloat16
+for each in (plan, recipes):
+    each.has_fast_bfloat16 = lambda device: device.type != "cpu" and HAS_FAST_BFLOAT16(device)
 # Waiting for the disk protects from a power failure, which no test causes.
 os.fsync = lambda handle: None
 saved_run.SAMPLE_TOKENS = 8  # a run writes a sample at each validation
+# Each client of httpx and openai would read all the certificates that the system trusts.
+httpx._transports.default.create_ssl_context = cache(httpx._transports.default.create_ssl_context)
 
 HOMES = count()
+SHARED = pytest.StashKey()
 DRAW_CURVE = loss_curve.loss_curve
 
 SLOW = {"browser", "smollm2_file"}  # tests that use these fixtures are slow, unless marked smoke
@@ -153,14 +164,37 @@ def smollm2(smollm2_file):
     return load(smollm2_file, "cpu")
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node):
+    """Start one process to fork from for all workers of pytest-xdist."""
+    if hasattr(os, "fork"):
+        if SHARED not in node.config.stash:
+            forked = node.config.stash[SHARED] = Forked()
+            node.config.add_cleanup(forked.close)
+        node.workerinput["forked"] = node.config.stash[SHARED].address
+
+
 @pytest.fixture(scope="session")
-def forked():
+def forked(request):
     """The command that starts Python in a separate process without spending seconds on importing torch."""
     if not hasattr(os, "fork"):
         yield [sys.executable]
+    elif shared := getattr(request.config, "workerinput", {}).get("forked"):
+        yield command(shared)
     else:
-        with Forked() as python:
-            yield python
+        with closing(Forked()) as own:
+            yield command(own.address)
+
+
+@pytest.fixture
+def rendered_here(monkeypatch):
+    """Render chat templates without starting a process for each, which is what `tests/text/test_chat.py` tests."""
+
+    def fill(template, values, mark=""):
+        given = json.loads(json.dumps(values))
+        return [chat_renderer.fill(template, each, mark) for each in given]
+
+    monkeypatch.setattr(chat, "_ask", fill)
 
 
 @pytest.fixture

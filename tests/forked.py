@@ -1,7 +1,8 @@
 """Run Python in processes forked from one that has already imported torch, which takes seconds.
 
-`Forked` starts that parent. Tests then run this file as a script, a proxy for the forked process:
-it passes on its streams, working directory and environment, forwards signals, and exits the same way.
+`Forked` starts that parent, which all workers may share. Tests then run this file as a script, a proxy for
+the forked process: it passes on its streams, working directory and environment, forwards signals, and exits
+the same way.
 """
 
 import atexit
@@ -16,32 +17,40 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 from contextlib import suppress
 from pathlib import Path
 
-PASSED_ON = (signal.SIGINT, signal.SIGTERM)
+PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+LONGEST_START = 300  # seconds, which only end tests that hang
 NUMBER = struct.Struct("i")  # the process id; at exit, the exit code or the negative signal number
 
 
 class Forked:
-    """Context manager that runs the parent process and returns the command that starts a fork."""
+    """The parent process, which starts in the background and runs until it is closed."""
 
     def __init__(self):
         self._folder = tempfile.TemporaryDirectory(prefix="forked-")
         self.address = f"{self._folder.name}/socket"
-        command = [sys.executable, "-m", "tests.forked", self.address]
         self._process = subprocess.Popen(
-            command, cwd=Path(__file__).parents[1], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            [sys.executable, "-m", "tests.forked", self.address],
+            cwd=Path(__file__).parents[1],
+            stdin=subprocess.PIPE,
         )
 
-    def __enter__(self):
-        assert self._process.stdout.readline() == b"ready\n"
-        return [sys.executable, "-IS", __file__, self.address]
-
-    def __exit__(self, *_):
+    def close(self):
         with self._process:
             self._process.stdin.close()
         self._folder.cleanup()
+
+
+def command(address):
+    """Wait for the parent process at this address, and return the command that starts a fork."""
+    end = time.monotonic() + LONGEST_START
+    while not Path(address).exists():
+        assert time.monotonic() < end, "the process to fork from did not start"
+        time.sleep(0.05)
+    return [sys.executable, "-IS", __file__, address]
 
 
 def wait_for_commands(address):
@@ -59,9 +68,9 @@ def wait_for_commands(address):
     tempfile.tempdir = None
     gc.freeze()  # keeps the garbage collector from touching, and so copying, these objects in each fork
     with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(address)
+        listening.bind(f"{address}-not-ready")
         listening.listen()
-        os.write(1, b"ready\n")
+        os.rename(f"{address}-not-ready", address)  # noqa: PTH104
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the supervisors' exit statuses are not needed
         while True:
             ready, _, _ = select.select([listening, sys.stdin], [], [])

@@ -1,5 +1,6 @@
 """Pinned versions: separate for users and developers, and complete."""
 
+import json
 import re
 import tomllib
 from importlib.metadata import PackageNotFoundError, requires
@@ -53,3 +54,11 @@ def test_every_user_dependency_is_pinned():
 def test_every_developer_dependency_is_pinned():
     both = pinned("constraints.txt") | pinned("constraints-dev.txt")
     assert required("clearhead", ["dev"]).keys() - both == {"clearhead"}
+
+
+def test_every_npm_package_is_pinned_by_its_hash_and_runs_no_script():
+    lock = json.loads(ROOT.joinpath("web", "package-lock.json").read_text(encoding="utf-8"))
+    packages = {path: package for path, package in lock["packages"].items() if path}
+    assert packages
+    assert [path for path, each in packages.items() if not each["integrity"].startswith("sha512-")] == []
+    assert [path for path, each in packages.items() if each.get("hasInstallScript")] == []

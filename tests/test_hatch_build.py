@@ -1,7 +1,12 @@
 """Building the page with the package: when it is built, with which npm, and how failures are reported."""
 
+import filecmp
 import os
+import shutil
 import stat
+import subprocess
+import sys
+import zipfile
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
@@ -116,3 +121,49 @@ def test_missing_npm_is_reported(hook, npm, capsys):
         hook.initialize("standard", {})
     said = capsys.readouterr()
     assert "npm is missing" in said.err + said.out
+
+
+def link(source, to):
+    try:
+        os.link(source, to)
+    except OSError:  # on another disk
+        shutil.copy2(source, to)
+
+
+def build_wheel(folder, **environment):
+    """Build a wheel from a copy of the sources, with the installed npm packages and without the built page."""
+    ignored = shutil.ignore_patterns("site", "bundles", "__pycache__", "tests")
+    folder.mkdir(parents=True)
+    for name in ("src", "web"):
+        shutil.copytree(
+            ROOT / name,
+            folder / name,
+            symlinks=True,
+            ignore=lambda at, names: ignored(at, names) if "node_modules" not in at else [],
+            copy_function=link,
+        )
+    for name in ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE"):
+        shutil.copy2(ROOT / name, folder / name)
+    done = subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", "dist"],
+        cwd=folder,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=900,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    [wheel] = (folder / "dist").glob("*.whl")
+    return wheel
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not (ROOT / "web" / "node_modules" / ".package-lock.json").exists(),
+    reason="the npm packages are not installed",
+)
+def test_wheels_built_in_two_folders_are_identical(tmp_path):
+    one = build_wheel(tmp_path / "one", TZ="UTC")
+    other = build_wheel(tmp_path / "another folder" / "below", TZ="Asia/Tokyo", LC_ALL="C")
+    assert any(name.startswith("clearhead/page/site/assets/") for name in zipfile.ZipFile(one).namelist())
+    assert filecmp.cmp(one, other, shallow=False)

@@ -28,13 +28,13 @@ def test_importing_clearhead_does_not_import_torch():
 @pytest.mark.slow
 def test_submodules_do_not_shadow_public_names():
     run(
-        "import clearhead.runs.training, clearhead.cli, clearhead.formats.folder\n"
+        "import clearhead.runs.call, clearhead.cli, clearhead.formats.folder\n"
         "import clearhead.training.trainer\n"
         "import clearhead.generate.detokenizer, clearhead.inspect.trace, clearhead.cli.train\n"
         "from clearhead import load, train\n"
         "assert load is clearhead.language_model.load and clearhead.load is load\n"
-        "assert train is clearhead.runs.training.train and clearhead.train is train\n"
-        "assert callable(clearhead.runs) and clearhead.runs.training.train is train\n"
+        "assert train is clearhead.runs.call.train and clearhead.train is train\n"
+        "assert callable(clearhead.runs) and clearhead.runs.call.train is train\n"
         "assert isinstance(clearhead.Config, type) and isinstance(clearhead.LanguageModel, type)\n"
     )
 

@@ -24,7 +24,7 @@ NAMES = re.compile(
     r"|Workers|Stretch|StretchKind|KeptRun|ShiftingReader|QuickSteps|is_quick|first_half|second_half|after_norm"
     r"|Slots|Drawn|Recording|Smooth|rooms|rotary_stretch|even_rows|even_out|hindsight|parted_loss|word_loss|restraints?|interview|kept_views|checkup"
     r"|_told|whole_model|_?check_room|train_in_folder|optimisers?"
-    r"|nextWords|offeredWords|NextWordPicker|nextWord(Logits|Probabilities)|(page|location)\.word|MOST_WORDS)\b"
+    r"|can_go_on|nextWords|offeredWords|NextWordPicker|nextWord(Logits|Probabilities)|(page|location)\.word|MOST_WORDS)\b"
 )
 RETIRED_TYPES = {"Collection", "Keeps", "Left", "Reader", "Rows", "Service", "Ticket"}
 PHRASES = re.compile(
@@ -33,7 +33,7 @@ PHRASES = re.compile(
 )
 BRITISH = re.compile(
     r"colour|neighbour|(normal|initial|optim|quant|recogn|organ|token|serial|summar|penal)is(e|ed|er|es|ing|ation)\b"
-    r"|licence|catalogue|behaviour|favour|\bcentred?\b|\bgrey\b|\blabelled\b"
+    r"|licence|catalogue|behaviour|favour|\bcentred?\b|\bgrey\b|\blabelled\b|\b(after|to|back|up|down|out)wards\b"
 )
 
 

@@ -2,7 +2,8 @@
 
 Usage: python -m tools.site_pictures docs/pictures. Trains models on the built-in stories with fixed seeds and
 steps: a transformer with the preset `modern` (with snapshots), one with `lecture`, an LSTM and a GRU. The sites
-that only Gemma 3 has are drawn from an untrained network of its shape. Takes a few minutes on two cores.
+that only Gemma 3 has are drawn from an untrained network of its shape, and those of soft-capping, as in Gemma 2, from
+the trained `modern` model with caps. Takes a few minutes on two cores.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import argparse
 import io
 import tempfile
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -70,7 +72,7 @@ def draw_sites(folder: Path, out: Path) -> None:
         post_norm=True,
     )
     untrained = ch.LanguageModel(ch.Transformer(gemma), modern.tokenizer)
-    for model in (modern, lecture, untrained):
+    for model in (modern, lecture, untrained, with_caps(modern)):
         trace = model.inspect(TEXT)
         for name, site in pictured(model.transformer().config).items():
             if not (out / f"{name}.png").exists():
@@ -81,6 +83,13 @@ def draw_sites(folder: Path, out: Path) -> None:
             path = out / f"{kind}.{site.removeprefix('block.0.')}.png"
             if site.startswith("block.0.") and not path.exists():
                 draw(trace, site, path)
+
+
+def with_caps(model: ch.LanguageModel) -> ch.LanguageModel:
+    """Return the model with low caps, so that their effect shows."""
+    network = ch.Transformer(replace(model.transformer().config, score_cap=4.0, logit_cap=15.0))
+    network.load_state_dict(model.network.state_dict())
+    return ch.LanguageModel(network, model.tokenizer)
 
 
 def draw_training(folder: Path, out: Path) -> None:

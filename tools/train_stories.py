@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from clearhead.files import write_json, write_text
+from clearhead.files import hash_file, read_sealed, seal, write_json, write_text
 from clearhead.formats import folder as model_folder
 from clearhead.formats.builtin import place
 from clearhead.formats.opening import SNAPSHOTS
@@ -27,7 +27,8 @@ from clearhead.language_model import LanguageModel, load
 from clearhead.runs.preparation import PreparedText
 from clearhead.runs.request import TrainingRequest
 from clearhead.runs.run import Run
-from clearhead.runs.run_folder import METRICS, RunFolder, read_metrics
+from clearhead.runs.run_folder import RunFolder
+from clearhead.runs.run_metrics import METRICS, read_metrics
 from clearhead.runs.saved_run import SavedRun
 from clearhead.runs.teacher_folders import RUN
 from clearhead.text.corpus import Document, measure
@@ -72,13 +73,14 @@ def pack(run_folder: Path, out: Path) -> int:
         saved = model_folder.load(source)
         saved.network.half()
         model_folder.save(staged / source.relative_to(run_folder), saved)
-    write_json(staged / RUN, json.loads((run_folder / RUN).read_text(encoding="utf-8")))
     records = read_metrics(run_folder)
     every = -(-len(records) // MOST_METRICS)
     kept = [
         each for each in records if each["step"] % every == 0 or "validation" in each or each["step"] == 1
     ]
     write_text(staged / METRICS, "".join(json.dumps(_rounded(each)) + "\n" for each in kept))
+    settings = read_sealed(run_folder / RUN) | {"metrics_sha256": hash_file(staged / METRICS)}
+    write_json(staged / RUN, seal(settings))
     size = sum(path.stat().st_size for path in staged.rglob("*") if path.is_file())
     if size > LARGEST:
         raise SystemExit(f"{staged} has {size} bytes, expected at most {LARGEST}: choose a smaller width")

@@ -1,6 +1,13 @@
 """Train a transformer language model on your own text, run it, and see every step of what it computes."""
 
-from __future__ import annotations
+import sys
+
+if sys.argv[:1] == [
+    "-m"
+]:  # `python -m clearhead`: the working folder comes first on the path, before Python's modules
+    from clearhead.processes import shield
+
+    shield()
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -14,6 +21,8 @@ if TYPE_CHECKING:
     from clearhead.classics.recurrent_config import RecurrentConfig
     from clearhead.ensembles import ensemble
     from clearhead.errors import UserError
+    from clearhead.evaluation.reporting import report, reports
+    from clearhead.evaluation.scores import score
     from clearhead.export.saved_page import save_html
     from clearhead.figures.figure import figure
     from clearhead.inspect.edits import Edit
@@ -27,8 +36,8 @@ if TYPE_CHECKING:
     from clearhead.model.config import Config
     from clearhead.model.transformer import Transformer
     from clearhead.notebook.display import show
+    from clearhead.runs.call import train
     from clearhead.runs.listing import list_runs as runs
-    from clearhead.runs.training import train
     from clearhead.text.tokenizer import Tokenizer
     from clearhead.word_vectors import WordVectors, load_words, train_words
 
@@ -54,8 +63,11 @@ __all__ = [
     "load_words",
     "probe",
     "race",
+    "report",
+    "reports",
     "runs",
     "save_html",
+    "score",
     "show",
     "train",
     "train_words",
@@ -84,9 +96,12 @@ _HOMES = {
     "load_words": "clearhead.word_vectors",
     "probe": "clearhead.labs.probe",
     "race": "clearhead.labs.race",
+    "report": "clearhead.evaluation.reporting",
+    "reports": "clearhead.evaluation.reporting",
     "save_html": "clearhead.export.saved_page",
+    "score": "clearhead.evaluation.scores",
     "show": "clearhead.notebook.display",
-    "train": "clearhead.runs.training",
+    "train": "clearhead.runs.call",
     "train_words": "clearhead.word_vectors",
 }
 

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from clearhead import files
 from clearhead.extras import EXTRAS, is_installed
@@ -19,6 +19,9 @@ from clearhead.formats.builtin import NAMES
 from clearhead.formats.places import RUNS, name_models
 from clearhead.page.assets import has_bundles, has_site
 from clearhead.summary_table import plural
+
+if TYPE_CHECKING:
+    import torch
 
 Health = Literal["fine", "missing", "broken"]  # optional parts may be missing
 
@@ -137,6 +140,8 @@ def _look_at_devices() -> Iterator[Finding]:
         message = "mps: Apple GPU" if best.type == "mps" else "cpu: neither CUDA nor MPS is available"
     speed = "fast" if has_fast_bfloat16(best) else "slow, so float32 is used"
     yield Finding("software", "device", f"{message}; bfloat16 is {speed}")
+    if best.type == "cuda":
+        yield _look_at_generation(best)
     if best.type == "cuda" and not can_compile(best):
         yield Finding(
             "software",
@@ -145,6 +150,23 @@ def _look_at_devices() -> Iterator[Finding]:
             "missing",
             "install gcc or clang, and pip install triton",
         )
+
+
+def _look_at_generation(device: torch.device) -> Finding:
+    """How a transformer writes text on a CUDA GPU."""
+    from clearhead.generate.cuda_decoder import cannot_run
+
+    reason = cannot_run(device)
+    if reason is None:
+        return Finding(
+            "software",
+            "generation",
+            "one CUDA graph per token; no graphs for penalties, logit_bias, constraints, log_probabilities, "
+            "beams, shift, draft, edits and int8",
+        )
+    do = {"no C compiler": "install gcc or clang", "Triton is": "pip install triton"}
+    remedy = next((what for start, what in do.items() if reason.startswith(start)), None)
+    return Finding("software", "generation", f"slowly, without CUDA graphs: {reason}", "missing", remedy)
 
 
 def _needed() -> list[str]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import os
+import sys
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clearhead import processes
 from clearhead.errors import UserError
 from clearhead.extras import require
 from clearhead.files import disk_errors
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
+SETTINGS = "matplotlibrc"
 FORMATS = ("svg", "png", "pdf")
 MOST_LABELS = 48  # labels along one side; in a longer text, only every second, third, … token is labeled
 ATTENTION = "Purples"  # the colors of attention and probability
@@ -42,10 +45,14 @@ class Figure:
 
     def _draw(self, kind: str) -> bytes:
         from matplotlib import rc_context
+        from matplotlib.text import Text
 
         out = io.BytesIO()
         dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
-        with rc_context(STABLE), warnings.catch_warnings():
+        # Settings could have the texts set by TeX, which is another program to run.
+        for text in self.canvas.findobj(Text):
+            text.set_usetex(False)
+        with rc_context(STABLE | {"text.usetex": False}), warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Glyph .* missing from font")
             self.canvas.savefig(out, format=kind, metadata=dates[kind], bbox_inches="tight", dpi=160)
         return out.getvalue()
@@ -70,9 +77,23 @@ def check_place(path: str | os.PathLike[str]) -> tuple[str, Path]:
     return kind, folder
 
 
+def require_matplotlib() -> None:
+    """Import matplotlib. In a command, it must not find the settings in the working folder, which come before the
+    user's own: the folder may be someone else's.
+    """
+    require("figures", "a figure")
+    exists = os.path.exists
+    if processes.shielded and "matplotlib" not in sys.modules:
+        os.path.exists = lambda path: path != SETTINGS and exists(path)
+    try:
+        import matplotlib  # noqa: F401
+    finally:
+        os.path.exists = exists
+
+
 def make_canvas(width: float, height: float) -> Canvas:
     """A canvas of this size in inches."""
-    require("figures", "a figure")
+    require_matplotlib()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Canvas
 

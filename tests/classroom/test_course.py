@@ -101,6 +101,16 @@ def test_damaged_class_json_is_one_error(text, tmp_path):
         read_course(tmp_path)
 
 
+def test_flipped_bit_in_class_json_is_noticed(tmp_path):
+    """With another seed, every answer would be wrong."""
+    write_course(Course(7), tmp_path / "class")
+    path = tmp_path / "class" / "class.json"
+    assert read_course(tmp_path / "class") == Course(7)
+    path.write_text(path.read_text().replace('"seed": 7', '"seed": 5'))
+    with pytest.raises(UserError, match=r"class\.json is damaged: its content does not match its hash"):
+        read_course(tmp_path / "class")
+
+
 def test_folder_that_is_not_a_class(tmp_path):
     with pytest.raises(UserError, match=r"has no class\.json"):
         read_course(tmp_path)

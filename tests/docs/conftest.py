@@ -33,7 +33,8 @@ EXTRA_TEXT = "The king saw a man and a woman. The cat saw the dog. Once upon a t
 
 @pytest.fixture(scope="session")
 def prepared(story_text, tmp_path_factory):
-    """Create my.txt, other.txt, talks.jsonl, person.json, students.txt, runs/my, smollm2/ and model.gguf in a folder.
+    """Create my.txt, other.txt, talks.jsonl, person.json, students.txt, runs/my, smollm2/, model.gguf, and items to
+    score in a folder.
 
     Here, smollm2 is a small model with a chat template; tests/parity uses the real one.
     """
@@ -44,11 +45,20 @@ def prepared(story_text, tmp_path_factory):
     (folder / "talks.jsonl").write_text(f"{json.dumps({'messages': CONVERSATION})}\n" * 20, encoding="utf-8")
     (folder / "person.json").write_text(json.dumps(SCHEMA))
     (folder / "students.txt").write_text("anna\nben\n")
+    (folder / "pairs.jsonl").write_text('{"good": "The cat ran.", "bad": "The cat run."}\n')
+    (folder / "questions.csv").write_text("context,choice_0,choice_1,answer\nThe cat,ran home.,blue,0\n")
+    (folder / "questions.jsonl").write_text(
+        '{"context": "The cat", "choices": ["ran", "blue"], "answer": 0}\n'
+    )
+    (folder / "blimp.jsonl").write_text(
+        '{"sentence_good": "He ran.", "sentence_bad": "Him ran.", "UID": "case"}\n'
+    )
     settings = {**SIZES, "steps": 4, "tokenizer": "bpe", "device": "cpu"}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the text is short enough to trigger a warning
         model = clearhead.train(folder / "my.txt", out=folder / "runs" / "my", snapshots=2, **settings)
     model.save(folder / "smollm2")
+    (folder / "smollm2" / "clearhead.json").unlink()  # it has a hash of the file changed here
     settings = folder / "smollm2" / "tokenizer_config.json"
     settings.write_text(json.dumps({**json.loads(settings.read_text()), "chat_template": TEMPLATE}))
     load(folder / "runs" / "my", "cpu").export(folder / "model.gguf")

@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 # Languages that are executed, and those that are only shown: diagrams, and files the reader creates.
-EXECUTED, SHOWN = ("python", "sh"), ("text", "json", "toml")
+EXECUTED, SHOWN = ("python", "sh"), ("text", "json", "toml", "yaml")
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

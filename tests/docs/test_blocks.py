@@ -17,7 +17,7 @@ PAGES_WITH_CODE = [page for page in PAGES if any(block.language in EXECUTED for 
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_name)
-def test_every_code_block_has_a_known_language(page):
+def test_every_code_block_has_a_known_language_and_parses(page):
     blocks = read_blocks(page)
     for block in blocks:
         assert block.language in EXECUTED + SHOWN, (
@@ -25,6 +25,9 @@ def test_every_code_block_has_a_known_language(page):
         )
     fences = re.findall(r"^\s*(?:```|~~~)", page.read_text(encoding="utf-8"), re.MULTILINE)
     assert len(fences) == 2 * len(blocks), "a fence is indented or not closed"
+    for block in blocks:
+        if block.language == "python":
+            compile(block.code, f"{page_name(page)}:{block.line}", "exec")
 
 
 @pytest.mark.slow

@@ -20,8 +20,10 @@ def all_names():
     names = set()
     for norm in ("layer", "rms"):
         for feedforward in ("relu", "swiglu"):
+            is_rms = norm == "rms"
+            caps = {"score_cap": 50.0, "logit_cap": 30.0} if is_rms else {}
             config = Config(
-                **SHAPE, norm=norm, feedforward=feedforward, qk_norm=norm == "rms", post_norm=norm == "rms"
+                **SHAPE, **caps, norm=norm, feedforward=feedforward, qk_norm=is_rms, post_norm=is_rms
             )
             names |= {str(site) for site in sites.all_sites(config)}
     for kind in ("elman", "gru", "lstm"):

@@ -36,6 +36,18 @@ def test_direct_contributions_sum_to_the_logit(model):
     assert max(map(abs, direct)) > 1e-3
 
 
+def test_largest_direct_contribution_may_be_negative(model):
+    result = clearhead.lab("blank", model, sentence=SENTENCE, word="sad")
+    table = result.part("effect of each token")
+    direct = {row: each for row, (_, each) in zip(table.rows, table.values, strict=True)}
+    largest = max((row for row in direct if row != f"{len(direct) - 1} s"), key=lambda row: abs(direct[row]))
+    assert result.findings["largest direct contribution (except the last token's)"] == largest
+    with torch.no_grad():
+        model.network.final_norm.gain.neg_()  # negates all contributions
+    opposite = clearhead.lab("blank", model, sentence=SENTENCE, word="sad")
+    assert opposite.findings["largest direct contribution (except the last token's)"] == largest
+
+
 def test_each_token_is_left_out_in_turn(model):
     result = clearhead.lab("blank", model, sentence=SENTENCE, word="sad")
     table = result.part("effect of each token")
@@ -48,8 +60,8 @@ def test_each_token_is_left_out_in_turn(model):
         without = model.logits([*ids[:place], *ids[place + 1 :]])[-1].log_softmax(-1)[token]
         assert change == pytest.approx((without - before).item(), abs=1e-4), place
     place, row = next((i, row) for i, row in enumerate(table.rows) if int(row.split()[0]) != len(ids) - 1)
-    assert result.findings["decides most, before the last"] == row
-    without = result.findings["its probability without it"]
+    assert result.findings["most influential token (except the last)"] == row
+    without = result.findings["its probability without that token"]
     assert without == pytest.approx((before + changes[place]).exp().item(), rel=1e-3)
 
 
@@ -83,9 +95,9 @@ def test_girl_decides_damians_will_in_the_built_in_model():
     result = clearhead.lab("blank")
     assert result.findings["token"] == " her"
     assert result.findings["its probability"] > 0.9
-    assert result.findings["decides most, before the last"] == "7  girl"
-    assert result.findings["largest direct contribution, before the last"] == "7  girl"
-    assert result.findings["its probability without it"] < 0.5
+    assert result.findings["most influential token (except the last)"] == "7  girl"
+    assert result.findings["largest direct contribution (except the last token's)"] == "7  girl"
+    assert result.findings["its probability without that token"] < 0.5
     boy = clearhead.lab("blank", sentence=result.settings["sentence"].replace("girl", "boy"))
     assert boy.findings["its probability"] < 0.1
 
@@ -93,11 +105,11 @@ def test_girl_decides_damians_will_in_the_built_in_model():
 def test_girl_has_the_largest_effect_in_damians_will(smollm2):
     result = clearhead.lab("blank", smollm2)
     assert result.findings["token"] == " her"
-    assert result.findings["largest direct contribution, before the last"] == "8  girl"
+    assert result.findings["largest direct contribution (except the last token's)"] == "8  girl"
     table = result.part("effect of each token")
     change, direct = table.values[table.rows.index("8  girl")]
     assert direct == pytest.approx(1.28, abs=0.05)
     assert change == pytest.approx(-3.27, abs=0.05)
-    assert result.findings["decides most, before the last"] == "8  girl"
+    assert result.findings["most influential token (except the last)"] == "8  girl"
     boy = clearhead.lab("blank", smollm2, sentence=result.settings["sentence"].replace("girl", "boy"))
     assert boy.findings["its probability"] < 0.2 * result.findings["its probability"]

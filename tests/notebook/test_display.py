@@ -13,6 +13,7 @@ import pytest
 import clearhead
 from clearhead.errors import UserError
 from clearhead.page.assets import has_bundles
+from tests import event_loop
 from tests.serving import make_model
 
 pytest.importorskip("anywidget", reason="anywidget is not installed: pip install '.[dev]'")
@@ -121,7 +122,7 @@ def test_running_event_loop_is_not_blocked(model, monkeypatch):
         while len(sent) < 3:
             await asyncio.sleep(0.01)
 
-    run_in_thread(lambda: asyncio.run(asyncio.wait_for(ask(), 60)))
+    event_loop.run(asyncio.wait_for(ask(), 60))
     assert {content["id"] for content, _ in sent} == {"x 0", "x 1", "x 2"}
 
 

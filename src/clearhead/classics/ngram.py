@@ -9,6 +9,7 @@ Shapes: B sequences, T positions, V tokens.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 import torch
@@ -59,15 +60,24 @@ class NGram(nn.Module):
         """B T ids to B T V logits, or T ids to T V. `documents` (B T) numbers the documents of each row."""
         if ids.ndim == 1:
             return self(ids[None])[0]
-        first, V = self.orders[0], self.config.n_vocab
+        return self.predict(self.contexts(ids, documents))
+
+    def contexts(self, ids: Tensor, documents: Tensor | None = None) -> list[Tensor]:
+        """The index of the n-gram that ends at each position, for n from 1 to the longest context: B T each."""
+        found = [ids]
+        for order in self.orders[1:-1]:
+            assert isinstance(order, Order)
+            found.append(self._follow(found[-1], ids, order, documents))
+        return found
+
+    def predict(self, contexts: Sequence[Tensor]) -> Tensor:
+        """The logits at all or some positions, given their contexts: B t each → B t V."""
+        first = self.orders[0]
         assert isinstance(first, Order)
-        logits = first.log_probability.expand(*ids.shape, V).clone()
-        nodes = ids
-        for shorter, longer in pairwise(self.orders):
+        logits = first.log_probability.expand(*contexts[0].shape, self.config.n_vocab).clone()
+        for (shorter, longer), nodes in zip(pairwise(self.orders), contexts, strict=False):
             assert isinstance(shorter, Order)
             assert isinstance(longer, Order)
-            if shorter.keys is not None:
-                nodes = self._follow(nodes, ids, shorter, documents)
             self._put(logits, nodes, shorter, longer)
         return logits
 

@@ -85,7 +85,11 @@ class Recurrent(nn.Module):
 
         `documents` (B T) numbers the documents of each row: the state starts over in each.
         """
-        return self.unembedding(self.hidden_states(ids, state, documents))
+        return self.unembed(self.hidden_states(ids, state, documents))
+
+    def unembed(self, final: Tensor) -> Tensor:
+        """The logits, from the hidden states: … C → … V."""
+        return self.unembedding(final)
 
     def hidden_states(
         self, ids: Tensor, state: State | None = None, documents: Tensor | None = None
@@ -97,7 +101,7 @@ class Recurrent(nn.Module):
         return self._separate_states(ids, documents)
 
     def _separate_states(self, ids: Tensor, documents: Tensor) -> Tensor:
-        """The output of the last block, B T C, where each document is read as a sequence of its own."""
+        """The output of the last block, B T C, where each document is read as a separate sequence."""
         lengths = [
             length
             for row in documents

@@ -5,28 +5,26 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from clearhead.runtime.numba_cache import compiled
 
 FloatArray = NDArray[np.floating[Any]]
 
-# Allow sums in any order, so that the compiler can vectorize them; infinities are preserved.
-FAST = {"reassoc", "contract", "arcp", "nsz"}
 
-
-@njit(nogil=True, fastmath=FAST, inline="always")
+@compiled(inline="always")
 def draw(state: Any) -> Any:
     """word2vec's random number generator: the next state, whose upper 32 bits are usable."""
     return state * np.uint64(25214903917) + np.uint64(11)
 
 
-@njit(nogil=True, fastmath=FAST, inline="always")
+@compiled(inline="always")
 def below(state: Any, n: Any) -> Any:
     """Map a state to a number from 0 to n - 1."""
     return np.int64(((state >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32))
 
 
-@njit(nogil=True, fastmath=FAST)
+@compiled()
 def descend(
     inputs: FloatArray,
     outputs: FloatArray,
@@ -59,7 +57,7 @@ def descend(
         x[k] += change[k]
 
 
-@njit(nogil=True, fastmath=FAST)
+@compiled()
 def draw_against(
     neighbor: Any, sure: NDArray[np.uint32], other: NDArray[np.int32], words: NDArray[np.int64], state: Any
 ) -> Any:
@@ -81,7 +79,7 @@ def draw_against(
     return n, state
 
 
-@njit(nogil=True, fastmath=FAST)
+@compiled()
 def learn_stretch(
     inputs: FloatArray,
     outputs: FloatArray,

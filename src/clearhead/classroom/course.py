@@ -14,7 +14,15 @@ from clearhead.classroom.exercise import Exercise, Variant, make_variant
 from clearhead.classroom.exercises import EXERCISES
 from clearhead.classroom.notebook import FORMAT, otter_notebook, student_notebook, teacher_notebook
 from clearhead.errors import UserError
-from clearhead.files import disk_errors, read_own_json, read_own_text, write_json, write_text
+from clearhead.files import (
+    check_seal,
+    disk_errors,
+    read_own_json,
+    read_own_text,
+    seal,
+    write_json,
+    write_text,
+)
 from clearhead.labs.small_networks import one_thread
 
 EVERYONE = "everyone"  # the name of the notebook if all students get the same data
@@ -101,7 +109,7 @@ def write_course(course: Course, folder: Path, watch: Callable[[int], object] = 
         write(folder / "nbgrader" / "nbgrader_config.py", partial(write_text, text=NBGRADER_CONFIG))
         write_notebook(folder / "otter" / f"{ASSIGNMENT}.ipynb", otter_notebook(common))
         (folder / "submissions").mkdir()
-        description = {"format": FORMAT, "seed": course.seed, "students": list(course.students)}
+        description = seal({"format": FORMAT, "seed": course.seed, "students": list(course.students)})
         write(
             folder / "class.json", partial(write_json, document=description)
         )  # last: it marks a complete class
@@ -120,7 +128,7 @@ def read_course(folder: Path) -> Course:
         raise UserError(f"no such folder: {folder}; make one: clearhead class new {folder} --seed 1")
     if not path.is_file():
         raise UserError(f"{folder} is not a class: it has no class.json; see clearhead class new --help")
-    document = read_own_json(path, "the class.json of a class")
+    document = check_seal(path, read_own_json(path, "the class.json of a class"))
     students = document.get("students")
     seed = document.get("seed")
     if document.get("format") != FORMAT or type(seed) is not int or not _is_list_of_names(students):

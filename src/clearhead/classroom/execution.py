@@ -9,7 +9,6 @@ import selectors
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from contextlib import suppress
@@ -20,6 +19,7 @@ from typing import Any
 from clearhead.classroom.answers import encode
 from clearhead.classroom.runner import END
 from clearhead.errors import UserError
+from clearhead.processes import PACKAGE_HOME, environment, import_path, python
 
 START_SECONDS = 300  # to import torch and load the model, on a busy machine
 END_SECONDS = 30
@@ -55,7 +55,7 @@ class Runner:
         self.control, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(  # noqa: S603 (Python itself)
-                [sys.executable, "-P", "-m", "clearhead.classroom.runner", str(theirs.fileno())],
+                python("clearhead.classroom.runner", str(theirs.fileno())),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -80,7 +80,7 @@ class Runner:
 
 
 class SubmissionProcess:
-    """A fork of a runner, with limits, in a folder of its own. Use it as a context manager."""
+    """A fork of a runner, with limits, in a separate folder. Use it as a context manager."""
 
     def __init__(self, runner: Runner, limits: ProcessLimits, hidden: list[Path]) -> None:
         self.limits, self._control = limits, runner.control
@@ -200,9 +200,11 @@ def one_line(text: object) -> str:
 
 def _environment() -> dict[str, str]:
     """The environment of a submission: only a few of the grader's variables, since others may hold secrets."""
-    kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
-    installed = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
-    imports = [str(PACKAGE.parents[1]), *(str(Path(path).resolve()) for path in installed)]
+    given = environment()
+    kept = {name: given[name] for name in KEPT_VARIABLES if name in given}
+    installed = ("site-packages", "dist-packages")
+    found = [path for path in import_path() if path == PACKAGE_HOME or Path(path).name in installed]
+    imports = [*(str(Path(path).resolve()) for path in found), PACKAGE_HOME]
     return {
         **kept,
         "PYTHONPATH": os.pathsep.join(dict.fromkeys(imports)),

@@ -1,4 +1,4 @@
-"""The process that runs submissions, each in a fork of its own with limits. It knows no tests and no expected values.
+"""The process that runs submissions, each in a separate fork with limits. It has no access to tests or expected values.
 
 It imports torch and the model once. Then it accepts commands on a control socket: the limits of a fork as JSON,
 together with two pipes. The fork reads requests from the first pipe as lines of JSON, and answers on the second:

@@ -8,7 +8,6 @@ import numpy as np
 from torch import Tensor
 
 from clearhead.errors import UserError
-from clearhead.extras import require
 from clearhead.figures.bars import difference_bars, head_bars, part_bars
 from clearhead.figures.heat_maps import heat_map, thumbnails
 from clearhead.figures.lab_results import draw_result
@@ -21,7 +20,7 @@ from clearhead.inspect.state_trace import AnyTrace, StateTrace, need_heads
 from clearhead.inspect.trace import Trace
 from clearhead.labs.heads import HeadScores
 from clearhead.labs.lab import Result
-from clearhead.picture import Figure
+from clearhead.picture import Figure, require_matplotlib
 
 Drawable = AnyTrace | HeadScores | Attribution | ScoreAttribution | Lens | Comparison[Trace] | Result
 MatrixLike = Tensor | np.ndarray[Any, Any] | list[list[float]]
@@ -43,7 +42,7 @@ def figure(
     those of a lab as a panel for each part. `title` replaces the default title; `rows` selects positions of a
     trace or lens.
     """
-    require("figures", "a figure")
+    require_matplotlib()
     if rows is not None and (not isinstance(of, Trace | StateTrace | Lens) or _is_table(what)):
         raise UserError("`rows` applies to a trace, its sites and its lens: omit it here")
     if around is not None and not _is_table(what):
@@ -85,7 +84,7 @@ def _of_trace(trace: AnyTrace, what: Any, title: str | None, rows: Any, around: 
         )
     if what == "lens":
         return lens_table(need_heads(trace, "a lens").lens(), chosen, title)
-    if what in ("logits", "probabilities"):
+    if what in ("logits_raw", "logits", "probabilities"):
         return token_table(trace, what, chosen, title)
     return heat_map(trace, what, chosen or everything, title)
 

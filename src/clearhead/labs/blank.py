@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from clearhead.errors import UserError
+from clearhead.inspect.attribution import read_logit
 from clearhead.inspect.paths import LinearReadout
 from clearhead.inspect.state_trace import need_heads
 from clearhead.inspect.sweep import MAX_BATCH_TOKENS
@@ -41,6 +42,7 @@ def run(sentence: str, word: str, other: str, model: LanguageModel) -> Result:
         with suppress(UserError):  # a model of characters may lack one of its letters
             listed.append(_encode(model, other)[0])
     listed = sorted({*listed, token}, key=lambda each: -chances[each].item())
+    logit = "its logit" if trace.config.logit_cap is None else "its logit before the cap"
     return Result(
         lab="blank",
         settings={"sentence": sentence, "word": word, "other": other},
@@ -48,10 +50,12 @@ def run(sentence: str, word: str, other: str, model: LanguageModel) -> Result:
             "token": model.tokenizer.pieces([token])[0],
             **_split(model, pieces),
             "its probability": chances[token].exp().item(),
-            "decides most, before the last": rows[int(changes[:-1].abs().argmax())],
-            "its probability without it": (chances[token].cpu() + _largest(changes[:-1])).exp().item(),
-            "largest direct contribution, before the last": rows[int(brought[:-1].argmax())],
-            "its logit": trace.read("logits", rows=-1, columns=token).item(),
+            "most influential token (except the last)": rows[int(changes[:-1].abs().argmax())],
+            "its probability without that token": (chances[token].cpu() + _largest(changes[:-1]))
+            .exp()
+            .item(),
+            "largest direct contribution (except the last token's)": rows[int(brought[:-1].abs().argmax())],
+            logit: read_logit(trace, token, len(trace) - 1, None).item(),
             "contributed directly by all tokens": brought.sum().item(),
             "contributed by the last position itself": own,
         },

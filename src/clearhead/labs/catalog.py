@@ -125,7 +125,7 @@ LABS = {
             "and nothing changes. With the whole text in its context, the same model may generate something else.",
             question="How wide must the window be for the model to recall what Ella lost?",
             settings=(
-                Setting("prompt", ELLA, "the text that the model continues", longest=1000),
+                Setting("prompt", ELLA, "the text that the model continues", longest=1000, is_prompt=True),
                 Setting("context", 8, "width of the window: how many tokens the model sees", 1, 256),
                 Setting("tokens", 10, "how many tokens the model generates", 1, 100),
             ),
@@ -140,12 +140,12 @@ LABS = {
             "without it, so every path through the model counts. Attribution, in the second column, answers a "
             "narrower question: it splits the word's logit exactly into what the heads at the last position move "
             "there from each token, and misses what a token did earlier, through other tokens. Where the two "
-            "disagree, trust the first. The last token always matters: without it, the sentence goes on differently.",
+            "disagree, trust the first. The last token always matters: without it, the sentence continues differently.",
             question="Which word decides that the blank is “her”? Replace it in the sentence so that “him” becomes "
             "likely. Then set word to his: does the same word decide? Why does leaving out some tokens matter little, "
             "although they contribute directly?",
             settings=(
-                Setting("sentence", WILL, "the text before the blank", longest=1000),
+                Setting("sentence", WILL, "the text before the blank", longest=1000, is_prompt=True),
                 Setting(
                     "word",
                     "her",

@@ -30,6 +30,7 @@ class Setting:
     most: float | None = None
     choices: tuple[str, ...] = ()
     longest: int = 200  # characters
+    is_prompt: bool = False  # whether it is a text for the model to read, so that any text can take its place
 
     @property
     def allowed(self) -> str:

@@ -154,7 +154,7 @@ def _checked(texts: Sequence[str], labels: Sequence[Any]) -> tuple[list[str], li
         )
     for i, text in enumerate(texts):
         if not isinstance(text, str):
-            raise UserError(f"texts[{i}] has type {type(text).__name__}: expected a text")
+            raise UserError(f"texts[{i}] has type {type(text).__name__}: expected a string")
     return texts, labels
 
 

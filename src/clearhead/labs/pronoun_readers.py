@@ -100,7 +100,7 @@ def measure(network: Transformer, probe: bool = False) -> Measures:
     entering = trace.read(site).clone()
     entering[rows, at] = entering[twins, at[twins]]
     now = trace.edit({site: entering}).logits[rows, at].argmax(-1)
-    # Each half separately: batches of one shape are rounded the same way, so equal results are bitwise equal.
+    # Each half separately: batches of the same shape are rounded the same way, so equal results are bitwise equal.
     first, second = (_vectors(network, tested.pick(rows[half::2])) for half in range(2))
     return Measures(
         right_at_it=_share(said[rows, at] == tested.answers),

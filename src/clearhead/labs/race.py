@@ -20,8 +20,10 @@ from clearhead.runs.preparation import PreparedText, prepare_text
 from clearhead.runs.request import TrainingRequest
 from clearhead.runs.run import Run
 from clearhead.runs.sizes import fitting_context
+from clearhead.runs.summary import summarize
 from clearhead.text.corpus import Document, readable_documents
 from clearhead.text.evaluation_windows import windows_for_evaluation
+from clearhead.text.start_token import StartToken, split_opening
 from clearhead.text.token_cache import tokenize
 from clearhead.text.tokens import Tokens
 from clearhead.training.position_loss import PositionLoss, bits_per_byte, measure_positions
@@ -155,7 +157,7 @@ def _follow(name: str, run: Run) -> None:
     planned = run.plan.warnings(len(run.tokens))
     for _ in run:
         pass
-    for message in [*planned, *run.notes, *run.summary()]:
+    for message in [*planned, *run.notes, *summarize(run)]:
         warnings.warn(f"{name}: {message}", stacklevel=5)  # attributed to the caller of `race`
 
 
@@ -226,7 +228,9 @@ class Entry:
         """The losses over windows, the first of which starts at this offset."""
         rows = max(1, MOST_LOGITS // (self.context * self.model.config.n_vocab))
         before = int(self.tokens[shift - 1 : shift][0]) if shift else self.before
-        windows = windows_for_evaluation(self.tokens.part(shift), self.context, rows, before)
+        tokens = self.tokens.part(shift)
+        start = StartToken.of(self.model.tokenizer, tokens)
+        windows = windows_for_evaluation(tokens, self.context, rows, before, start=start)
         return measure_positions(self.model.network, windows, self.context)
 
 
@@ -258,9 +262,8 @@ class Track:
         model.tokenizer.encode(self.prompt)
         with tempfile.TemporaryDirectory(prefix="clearhead-") as cache:
             tokens = tokenize([Document.of("the text's end", self.text)], model.tokenizer, Path(cache))
-            ids = Tokens.of(tokens[1:])  # the first end token is not a target
-        start = model.tokenizer.start_ids
-        before = start[-1] if start else model.tokenizer.end_id
+            targets, before = split_opening(tokens, model.tokenizer)
+            ids = Tokens.of(targets[:])
         return Entry(name, model, ids, before, min(LONGEST, model.config.n_context))
 
     def judge(self, entry: Entry, learned: Learned | None = None) -> Racer:

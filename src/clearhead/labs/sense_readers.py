@@ -54,6 +54,7 @@ def _tokenizer() -> Tokenizer:
 
 def _batch(tokenizer: Tokenizer, texts: list[str]) -> tuple[Tensor, Tensor]:
     """Return ids and the next id at each position, B T each; an end token and padding follow a sentence."""
-    rows = [torch.tensor([*ids, tokenizer.end_id]) for ids in tokenizer.encode_batch(texts)]
-    ids = pad_sequence([row[:-1] for row in rows], batch_first=True, padding_value=tokenizer.end_id)
+    end = tokenizer.need_end("this lab")
+    rows = [torch.tensor([*ids, end]) for ids in tokenizer.encode_batch(texts)]
+    ids = pad_sequence([row[:-1] for row in rows], batch_first=True, padding_value=end)
     return ids, pad_sequence([row[1:] for row in rows], batch_first=True, padding_value=IGNORED)

@@ -31,7 +31,7 @@ LINES = {
     "h": "h = t5 + t3",
 }
 SITES = ("input", "normed", "attention", "middle", "normed2", "feedforward", "output")  # of these lines
-SHOWN = 5  # numbers of each vector of the model
+SHOWN = 5  # numbers shown of each of the model's vectors
 
 
 def many_heads() -> StopNumbers:

@@ -51,8 +51,8 @@ LECTURE = Lecture(
             "A chat model continues a text word by word. GPT, a generative pre-trained transformer, is a multi-layer "
             "network that relies on parallel multi-head attention. "
             "It sees a window: w1 … w8 → w9, then w2 … w9 → w10, with a context length of 8. "
-            "What has left the window has no influence. Here, the next word is the most frequent one after the longest "
-            "part of the window that a short story contains.",
+            "Words that have left the window have no influence. Here, the next word is the most frequent one after the "
+            "longest part of the window that a short story contains.",
             numbers.generated_words,
             "With 8 words, the generated text follows the story. With 2, the model cannot tell after “lazy dog” where "
             "in the story it is, and goes in circles. `clearhead lab window` generates with the built-in model.",
@@ -124,11 +124,11 @@ LECTURE = Lecture(
         ),
         LectureStop(
             "002.11",
-            "Beside the lecture: why training works. After “The quick brown fox jumps over the lazy”, the model has a "
-            "logit z for each word of a vocabulary of four. The softmax turns logits into probabilities p, and the "
-            "loss is the cross-entropy: -ln p of the word that comes next in the text, “dog”. Its gradient with "
-            "respect to the logits is p - y, where y is 1 for “dog” and 0 for the rest. A step of gradient descent "
-            "subtracts it, times the learning rate.",
+            "Beyond the lecture: why training works. After “The quick brown fox jumps over the lazy”, the "
+            "model has a logit z for each word of a vocabulary of four. The softmax turns logits into probabilities p, "
+            "and the loss is the cross-entropy: -ln p of the word that comes next in the text, “dog”. Its gradient "
+            "with respect to the logits is p - y, where y is 1 for “dog” and 0 for the rest. A step of gradient "
+            "descent subtracts it, times the learning rate.",
             numbers.one_token_loss,
             "Only the right word has a negative gradient, so only its logit rises; the more probability a wrong word "
             "has, the further it falls. In one step, p of “dog” rises from {p of dog:.5f} to {p after one step:.5f}, "

@@ -19,7 +19,7 @@ NOISE = 0.3  # added to each digit, from -NOISE to NOISE
 SHORTEST, LONGEST = 5, 20  # lengths of training sequences
 BATCH = 16
 LEARNING_RATE = 0.02
-PROBED, PROBE_SEED = 200, 7  # sequences; half of them fit a probe, the others measure it
+PROBED, PROBE_SEED = 200, 7  # sequences; a probe is fitted to half of them and tested on the others
 RIDGE = 1e-6
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 MIN_HEIGHT = 200  # pixels
 # The steps of a head, as the page names them.
-STEPS = ("project", "level", "rotate", "compare", "divide", "mask", "softmax", "weigh", "sum", "write")
+STEPS = ("project", "level", "rotate", "compare", "divide", "cap", "mask", "softmax", "weigh", "sum", "write")
 Showable = AnyTrace | Comparison[Trace] | LanguageModel
 
 
