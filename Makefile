@@ -21,8 +21,8 @@ demo: $(INSTALLED) $(PAGE)
 
 # Everything that guards correctness; takes minutes.
 test: check $(PAGE)
-	$(PYTEST) -m "not slow and not clock"
-	$(if $(NPM),cd web && npm test --silent)
+	@# The page's unit tests run alongside, on the time that the workers spend waiting.
+	$(if $(NPM),(cd web && npm test --silent) & page=$$!;) $(PYTEST) -m "not slow and not clock" $(if $(NPM),; tests=$$?; wait $$page && exit $$tests)
 
 # The rest as well: real browsers on every view, executed notebooks and docs, wheels, long labs, and speed.
 test-all: test

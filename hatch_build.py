@@ -48,6 +48,7 @@ class PageHook(BuildHookInterface):  # type: ignore[type-arg]
         done = subprocess.run(  # noqa: S603 (npm only, no user input)
             [npm, *arguments],
             cwd=web,
+            env=surroundings(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -66,12 +67,22 @@ class PageHook(BuildHookInterface):  # type: ignore[type-arg]
 
 def find_npm() -> str | None:
     """Return the path of npm if npm and a recent enough Node.js are installed, else None."""
-    npm, node = shutil.which("npm"), shutil.which("node")
+    path = surroundings()["PATH"]
+    npm, node = shutil.which("npm", path=path), shutil.which("node", path=path)
     if npm is None or node is None:
         return None
-    done = subprocess.run([node, "--version"], capture_output=True, text=True)  # noqa: S603
+    done = subprocess.run(  # noqa: S603
+        [node, "--version"], env=surroundings(), capture_output=True, text=True
+    )
     found = re.match(r"v(\d+)\.(\d+)", done.stdout)
     return npm if found and tuple(map(int, found.groups())) >= OLDEST_NODE else None
+
+
+def surroundings() -> dict[str, str]:
+    """The environment without relative entries of the PATH, which would name programs in the working folder."""
+    path = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    absolute = os.pathsep.join(entry for entry in path if Path(entry).is_absolute())
+    return {**os.environ, "PATH": absolute or os.defpath, "NoDefaultCurrentDirectoryInExePath": "1"}
 
 
 def find_reason(said: str) -> str:
