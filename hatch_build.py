@@ -79,7 +79,7 @@ def find_npm() -> str | None:
 
 
 def surroundings() -> dict[str, str]:
-    """The environment without relative entries of the PATH, which would name programs in the working folder."""
+    """Return the environment without relative entries of the PATH: these would find programs in the working folder."""
     path = os.environ.get("PATH", os.defpath).split(os.pathsep)
     absolute = os.pathsep.join(entry for entry in path if Path(entry).is_absolute())
     return {**os.environ, "PATH": absolute or os.defpath, "NoDefaultCurrentDirectoryInExePath": "1"}

@@ -1,4 +1,4 @@
-/** Entry point of the service worker of a published live page, with which it opens without a network. */
+/** Entry point of the service worker of a published live page, which makes it open without a network. */
 
 import { OfflineCache } from "./engine/live/offlineCache";
 

@@ -19,7 +19,7 @@ export function updateAt(norms: Matrix, row: number): Update {
   return { attention: norms.at(1, row) / input, feedforward: norms.at(2, row) / input };
 }
 
-/** The width of an update's bar, 0 to 1: half for an update as long as the input, however long others are. */
+/** The width of an update's bar, 0 to 1: half for an update as long as the input, however long the others are. */
 export function barWidth(update: number): number {
   return update / (1 + update);
 }

@@ -207,7 +207,7 @@ export class ApiClient {
     return (await this.#request("POST", "/api/report", request, signal)).json();
   }
 
-  /** What the report that is being made does. */
+  /** What the report in progress is doing. */
   async reportProgress(): Promise<Schemas["ReportProgress"]> {
     return (await this.#request("GET", "/api/report/progress")).json();
   }

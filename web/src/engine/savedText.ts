@@ -36,7 +36,7 @@ export class SavedText {
   #computable = new Map<string, boolean>();
   #transposed = new Map<string, Matrix>();
 
-  /** Its numbers begin at `start`. `shared` holds the model's weights if several texts share them. */
+  /** The text's numbers begin at `start`. `shared` holds the model's weights if several texts share them. */
   constructor(
     readonly header: SavedTextHeader,
     numbers: Float32Array,
@@ -66,7 +66,7 @@ export class SavedText {
 
   read(area: Area): { values: Float32Array; shape: number[] } {
     const matrix = this.#matrix(area.name);
-    const rows = area.rows ?? [0, matrix ? matrix.firstRow + matrix.rows : 1]; // either all or the last rows are saved
+    const rows = area.rows ?? [0, matrix ? matrix.firstRow + matrix.rows : 1]; // either all rows or the last ones are saved
     const columns = area.columns ?? (matrix ? [0, matrix.columns] : [0, 1]);
     const shape = [rows[1] - rows[0], columns[1] - columns[0]];
     if (!matrix) return filledWithNaN(shape);

@@ -697,7 +697,7 @@ export interface paths {
         put?: never;
         /**
          * Moves
-         * @description Return how far the weights of a head moved from each snapshot of a run to the next, and to its model.
+         * @description Return how far a head's weights moved between successive snapshots of a run, and then to its model.
          */
         post: operations["moves_api_lesson_moves_post"];
         delete?: never;
@@ -919,7 +919,7 @@ export interface paths {
          * Resume
          * @description Resume a stopped run, or extend a finished one by a number of minutes.
          *
-         *     A resumed run with a number of steps has the same result as without the interruption.
+         *     If its length is given in steps, a resumed run has the same result as without the interruption.
          */
         post: operations["resume_api_runs__name__resume_post"];
         delete?: never;
@@ -1152,7 +1152,7 @@ export interface components {
             text: string | number[];
             /**
              * Number
-             * @description Of several steps on this text, which one to explain, counted from 1.
+             * @description Which of several steps on this text to explain, counted from 1.
              * @default 1
              */
             number?: number;
@@ -1205,7 +1205,7 @@ export interface components {
             n_others: number;
             /**
              * Others
-             * @description Their sum.
+             * @description The sum of the terms that are not listed.
              */
             others: number | null;
             /**
@@ -1221,7 +1221,7 @@ export interface components {
         };
         /**
          * ChainTermValue
-         * @description A number that is computed from the explained one: its gradient times its derivative.
+         * @description A number that is computed from the explained one; the term is its gradient times its derivative.
          */
         ChainTermValue: {
             /** Name */
@@ -1239,7 +1239,7 @@ export interface components {
              * @description The product.
              */
             value: number | null;
-            /** @description The number that the derivative is equal to, if it is one. */
+            /** @description The number that the derivative is equal to, if there is one. */
             factor: components["schemas"]["NumberPlace"] | null;
         };
         /** ChatChoice */
@@ -2082,7 +2082,7 @@ export interface components {
             description?: string | null;
             /**
              * Parameters
-             * @description The arguments as a JSON schema of an object; without one, the function has none.
+             * @description The arguments as a JSON schema of an object; without it, the function has none.
              */
             parameters?: {
                 [key: string]: unknown;
@@ -2159,7 +2159,7 @@ export interface components {
             text: string | number[];
             /**
              * Number
-             * @description Of several steps on this text, which one to explain, counted from 1.
+             * @description Which of several steps on this text to explain, counted from 1.
              * @default 1
              */
             number?: number;
@@ -2184,7 +2184,7 @@ export interface components {
             end: number;
             /**
              * Weights
-             * @description By weight: the norm of the change, divided by the norm of the weight before.
+             * @description By weight: the norm of the change, divided by the norm of the weight before the change.
              */
             weights: {
                 [key: string]: number | null;
@@ -2272,7 +2272,7 @@ export interface components {
         };
         /**
          * InputItem
-         * @description A message, a call of a function, or its result.
+         * @description A message, a function call, or the result of one.
          */
         InputItem: {
             /**
@@ -2489,7 +2489,7 @@ export interface components {
             longest: number | null;
             /**
              * Is Prompt
-             * @description Whether it is a text for the model to read.
+             * @description Whether the setting is a text for the model to read.
              */
             is_prompt: boolean;
         };
@@ -2588,7 +2588,7 @@ export interface components {
             text: string | number[];
             /**
              * Number
-             * @description Of several steps on this text, which one to explain, counted from 1.
+             * @description Which of several steps on this text to explain, counted from 1.
              * @default 1
              */
             number?: number;
@@ -2616,7 +2616,7 @@ export interface components {
             loss: number | null;
             /**
              * Gradient Norm
-             * @description Of all weights together, before clipping.
+             * @description The norm over all weights together, before clipping.
              */
             gradient_norm: number | null;
             /**
@@ -2628,7 +2628,7 @@ export interface components {
             optimizer: string;
             /**
              * Learning Rate
-             * @description That of the matrices.
+             * @description The learning rate of the matrices.
              */
             learning_rate: number;
             /**
@@ -2698,7 +2698,7 @@ export interface components {
             text: string | number[];
             /**
              * Number
-             * @description Of several steps on this text, which one to explain, counted from 1.
+             * @description Which of several steps on this text to explain, counted from 1.
              * @default 1
              */
             number?: number;
@@ -3781,7 +3781,7 @@ export interface components {
         };
         /**
          * ResponseTool
-         * @description A function, with its type first, so that the error for another kind of tool is about its type.
+         * @description A function whose type comes first, so that the error for any other kind of tool is about the type.
          */
         ResponseTool: {
             /**
@@ -3795,7 +3795,7 @@ export interface components {
             description?: string | null;
             /**
              * Parameters
-             * @description The arguments as a JSON schema of an object; without one, the function has none.
+             * @description The arguments as a JSON schema of an object; without it, the function has none.
              */
             parameters?: {
                 [key: string]: unknown;
@@ -3836,7 +3836,7 @@ export interface components {
         ResumeRequest: {
             /**
              * Minutes
-             * @description Extend a finished run by this time.
+             * @description Extend a finished run by this many minutes.
              */
             minutes?: number | null;
         };
@@ -3906,7 +3906,7 @@ export interface components {
         };
         /**
          * RunBatchResponse
-         * @description The batch of a step of a run, computed again.
+         * @description The batch of one step of a run, recomputed.
          */
         RunBatchResponse: {
             /** Step */
@@ -3915,7 +3915,7 @@ export interface components {
             loss: number | null;
             /**
              * Rows
-             * @description The texts that move the head most, largest first.
+             * @description The texts that move the head most, in descending order.
              */
             rows: components["schemas"]["BatchRow"][];
             /** N Rows */
@@ -4348,7 +4348,7 @@ export interface components {
             text: string | number[];
             /**
              * Number
-             * @description Of several steps on this text, which one to explain, counted from 1.
+             * @description Which of several steps on this text to explain, counted from 1.
              * @default 1
              */
             number?: number;
@@ -4394,7 +4394,7 @@ export interface components {
             expected: number | null;
             /**
              * Weights
-             * @description The largest expected fall of the loss first.
+             * @description The largest expected fall in the loss first.
              */
             weights: components["schemas"]["WeightMove"][];
             /**
@@ -4638,7 +4638,7 @@ export interface components {
             text: string | number[];
             /**
              * Number
-             * @description Of several steps on this text, which one to explain, counted from 1.
+             * @description Which of several steps on this text to explain, counted from 1.
              * @default 1
              */
             number?: number;
@@ -4881,7 +4881,7 @@ export interface components {
         };
         /**
          * ToolCallDelta
-         * @description A part of a call: the first has its id and name, all others a piece of its arguments.
+         * @description A part of a call: the first has the call's id and name, each of the others a piece of its arguments.
          */
         ToolCallDelta: {
             /** Index */

@@ -44,7 +44,7 @@ export function fitGrid(
   return { cellWidth, rowHeight, isCut, height: around + count * rowHeight };
 }
 
-/** The size of the font with which numbers of so many characters fit into a cell. */
+/** The size of the font with which numbers of this many characters fit into a cell. */
 export function fontSize({ cellWidth, rowHeight }: GridSizes, characters = USUAL_CHARACTERS): number {
   return Math.min(FONT_SIZE, 0.68 * rowHeight, (cellWidth - GAP) / (CHARACTER * characters));
 }

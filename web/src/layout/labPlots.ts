@@ -54,7 +54,7 @@ export function plotLines(part: LabLines, width: number, height: number): LinePl
   const logarithmic = part.logarithmic && first > 0 && last > first;
   const x = (logarithmic ? scaleLog().base(2) : scaleLinear()).domain([first, last]).range([0, width]);
   const y = scaleLinear([low, high], [height, 0]).nice(4);
-  const xTicks: number[] = []; // as many as have room
+  const xTicks: number[] = []; // as many as fit
   for (const value of part.x)
     if (xTicks.length === 0 || x(value) - x(xTicks.at(-1)!) >= TICK_WIDTH) xTicks.push(value);
   const paths = Object.entries(part.lines).map(([name, values]) => {

@@ -149,7 +149,7 @@ export const STACK: Stop<{ row: number }> = {
   link: { target: ({ row }) => ({ view: "lens", ...chosen({ row }) }) },
 };
 
-/** The index of the option that tells which streams change with the first letter if no head works. */
+/** The index of the option that says which streams change with the first letter if no head works. */
 function streamsThatChange(): number {
   const [before, after] = ["ABCA", "DBCA"].map((sequence) => {
     const { own, before, copied } = runInduction(sequence, { previous: false, induction: false });

@@ -7,7 +7,7 @@ import { lecture002 } from "./lecture002";
 import type { Lecture, Stop } from "./types";
 
 export const LECTURES: readonly Lecture[] = [lecture000, lecture001, lecture002];
-/** The built-in model, whose tokens are the words that the stops speak of. */
+/** The built-in model, whose tokens are the words that the stops use. */
 export const WORD_MODEL = "stories";
 
 const STOPS = LECTURES.flatMap(({ stops }) => stops);

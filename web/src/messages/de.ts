@@ -11,7 +11,7 @@ import { REFUSALS } from "./refusals.de";
 export const de: Messages = {
   name: "Deutsch",
   header: {
-    keys: "Die Eingabetaste zieht das nächste Wort, Umschalt+Eingabe beginnt eine neue Zeile.",
+    keys: "Mit der Eingabetaste ziehst du das nächste Wort, Umschalt+Eingabe beginnt eine neue Zeile.",
     reading: "Das Modell rechnet …",
     empty: "Der Text ist leer. Gib etwas ein, um es durch das Modell zu schicken.",
     ignored: (names) =>
@@ -44,7 +44,7 @@ export const de: Messages = {
     origins: {
       run: "hier trainiert",
       pulled: "heruntergeladen",
-      "built-in": "mitgeliefert",
+      "built-in": "eingebaut",
       file: "aus einer Datei",
     },
     states: {
@@ -91,7 +91,7 @@ export const de: Messages = {
       learning:
         "Zeigt einen Trainingsschritt auf deinem Text: jeden Verlust, jeden Gradienten, jede Änderung.",
       lectures:
-        "Geht die Vorlesungen Station für Station durch: eine Idee, eine Abbildung zum Ändern und eine Frage.",
+        "Führt Station für Station durch die Vorlesungen: eine Idee, eine Abbildung zum Ändern, eine Frage.",
       tiny: "Zeigt einen Aufmerksamkeitskopf mit zwei Zahlen je Token, zum Ändern von Hand.",
       labs: "Wiederholt die Experimente der Vorlesungen mit eigenen Einstellungen.",
       training: "Zeigt laufende und fertige Trainingsläufe und startet neue.",
@@ -156,7 +156,7 @@ export const de: Messages = {
     modes: { difference: "Unterschied", one: "Dieser Text", other: "Anderer Text" },
     modelModes: { difference: "Unterschied", one: "Dieses Modell", other: "Anderes Modell" },
     number:
-      "Jede Zahl ist $\\lVert x' - x \\rVert / \\lVert x \\rVert$ mit dem Wert $x$ für diesen Text und dieses Modell und dem anderen Wert $x'$: 0 bedeutet kein Unterschied, 1 ein Unterschied, der so groß ist wie $x$ selbst. Der Unterschied ist $x' - x$.",
+      "Jede Zahl ist $\\lVert x' - x \\rVert / \\lVert x \\rVert$ mit dem Wert $x$ für diesen Text und dieses Modell und dem anderen Wert $x'$: 0 bedeutet keinen Unterschied, 1 einen Unterschied, der so groß ist wie $x$ selbst. Der Unterschied ist $x' - x$.",
     largest: (shown, all) =>
       `Angezeigt werden die ${shown} größten von ${all}; die übrigen findest du mit dem Filter.`,
     shapes:
@@ -213,11 +213,11 @@ export const de: Messages = {
     over: { head: "Köpfe", position: "Positionen" },
     leftOut: "Änderung der Log-Wahrscheinlichkeit, wenn ein Token fehlt",
     leavingOut: (done, all) => `Jedes Token wird einmal weggelassen: ${done} von ${all}`,
-    decides: (token) => `Vom letzten Token abgesehen, entscheidet „${token}“ am stärksten.`,
+    decides: (token) => `Vom letzten Token abgesehen, ist „${token}“ am wichtigsten.`,
     without: (token, target, before, after) =>
       `Die Wahrscheinlichkeit von „${target}“ ist ${before} nach dem ganzen Text und ${after} ohne „${token}“.`,
     ablated:
-      "Die Karte zeigt, wo die Information ist: Der Vektor einer Position wird beim Eintritt in einen Block auf null gesetzt. Bei Block 0 fehlt damit auch, was alle Vektoren gemeinsam haben; deshalb scheint dort fast jede Position zu wirken. Welches Token entscheidet, zeigt das Weglassen (oben) oder das Übernehmen aus einem anderen Text.",
+      "Die Karte zeigt, wo die Information ist: Der Vektor einer Position wird beim Eintritt in einen Block auf null gesetzt. Bei Block 0 fehlt damit auch, was alle Vektoren gemeinsam haben; deshalb scheint dort fast jede Position zu zählen. Welches Token entscheidet, zeigt das Weglassen (oben) oder das Übernehmen aus einem anderen Text.",
     progress: {
       head: (done, all) => `${done} von ${all} Köpfen`,
       position: (done, all) => `${done} von ${all} Positionen`,
@@ -274,11 +274,11 @@ export const de: Messages = {
     apart: (key, share, other, otherShare) =>
       `„${key}“ bekommt ${share} der Aufmerksamkeit, „${other}“ als zweitstärkstes Token ${otherShare}. Ihre Scores unterscheiden sich um`,
     divided: (value) => `vor der Division durch $\\sqrt{d_k}$ und um ${value} danach.`,
-    bySide: "Summiert nach dem Ort, an dem geschrieben wurde",
+    bySide: "Worüber summiert wird",
     atKeys: (key, other) => `geschrieben bei „${key}“ und „${other}“`,
     atQuery: (query) => `geschrieben bei „${query}“`,
     byKeys: (query, key, other) =>
-      `Die Differenz ist eine Summe über die Komponenten vor diesem Block: was jede bei „${key}“ geschrieben hat, minus was sie bei „${other}“ geschrieben hat, auf Schlüssel projiziert und mit der Anfrage von „${query}“ multipliziert. Was bei beiden gleich ist, hebt sich auf: Auch die Softmax ignoriert es.`,
+      `Die Differenz ist eine Summe über die Komponenten vor diesem Block: was jede bei „${key}“ geschrieben hat, minus dem, was sie bei „${other}“ geschrieben hat, auf Schlüssel projiziert und mit der Anfrage von „${query}“ multipliziert. Was bei beiden gleich ist, hebt sich auf: Auch die Softmax ignoriert es.`,
     byQuery: (query, key, other) =>
       `Dieselbe Differenz als Summe über das, was jede Komponente bei „${query}“ geschrieben hat, auf Anfragen projiziert und mit dem Schlüssel von „${key}“ minus dem von „${other}“ multipliziert.`,
     strongestPairs: "Stärkste Paare aus beiden Seiten:",
@@ -296,7 +296,7 @@ export const de: Messages = {
     split: (word, pieces) =>
       `Für dieses Modell ist „${word}“ nicht immer ein einziges Token. Gezeigt werden die Vektoren des letzten Tokens: ${pieces.map((piece) => `„${piece}“`).join(", ")}.`,
     without: (word, sentences) =>
-      `„${word}“ kommt nicht vor in ${sentences.map((each) => `„${each}“`).join(", ")}.`,
+      `In ${sentences.map((each) => `„${each}“`).join(", ")} kommt „${word}“ nicht vor.`,
     stage: "Stufe",
     static: "statisch",
     entering: (block) => `Eingang von Block ${block}`,
@@ -309,7 +309,7 @@ export const de: Messages = {
     cosine: "Kosinus-Ähnlichkeit mit dem Vektor in Satz 0",
     neighbors: (token) => `Nächste Nachbarn des ausgewählten Tokens „${token}“`,
     nearSays:
-      "Auf jeder Stufe sind das die Tokens, deren eigene Vektoren dem Vektor des ausgewählten Tokens in der Richtung am nächsten sind (Kosinus-Ähnlichkeit).",
+      "Auf jeder Stufe sind das die Tokens, deren eigene Vektoren dem Vektor des ausgewählten Tokens in der Richtung am nächsten kommen (Kosinus-Ähnlichkeit).",
     alongSays:
       "Wähle oben in der Zeile ein anderes Token, oder gib unten zwei Wörter ein, um die Richtung vom ersten zum zweiten zu addieren.",
     cosineColumn: "Kosinus",
@@ -319,7 +319,7 @@ export const de: Messages = {
   },
   tiny: {
     description:
-      "Dieser Aufmerksamkeitskopf ist klein genug, um ihn von Hand zu berechnen: 0 ist [1, 0] und 1 ist [0, 1]. Ändere die Folge oder eine Zahl in den vier Matrizen, und jeder Schritt wird neu berechnet.",
+      "Dieser Aufmerksamkeitskopf ist klein genug, um ihn von Hand zu berechnen: 0 ist [1; 0] und 1 ist [0; 1]. Ändere die Folge oder eine Zahl in den vier Matrizen, und jeder Schritt wird neu berechnet.",
     sequence: "Folge",
     divided: "durch $\\sqrt{d_k}$ dividieren",
     causal: "Zukunft maskieren",
@@ -332,9 +332,9 @@ export const de: Messages = {
     },
     examplesSay: {
       boosted:
-        "Setzt die Folge 0010, Anfragen, die alle nach einer 1 suchen, und Schlüssel der Länge 10: Fast das ganze Gewicht fällt auf die 1.",
-      plain: "Setzt die Folge 0010, Anfragen, die alle nach einer 1 suchen, und Schlüssel der Länge 1.",
-      own: "Setzt die Folge 01, Anfragen, mit denen jedes Token seine eigene Ziffer sucht, und Schlüssel der Länge 10.",
+        "Lädt die Folge 0010, Anfragen, die alle nach einer 1 suchen, und Schlüssel der Länge 10: Fast das ganze Gewicht fällt auf die 1.",
+      plain: "Lädt die Folge 0010, Anfragen, die alle nach einer 1 suchen, und Schlüssel der Länge 1.",
+      own: "Lädt die Folge 01, Anfragen, mit denen jedes Token seine eigene Ziffer sucht, und Schlüssel der Länge 10.",
     },
     matrices: {
       query: "Anfragematrix",
@@ -423,7 +423,7 @@ export const de: Messages = {
     since: (step) => `bei Schritt ${step}`,
     rateShort: "Lernrate",
     tokens: "gesehene Tokens",
-    heads: "Köpfe, wie sie entstehen",
+    heads: "Wie die Köpfe entstehen",
     headsOn: (text) => `Aufmerksamkeitsmuster zu „${text}“. Ein Klick zeigt den Kopf Schritt für Schritt.`,
     trains: (run, done, planned) =>
       planned === "" ? `${run} beginnt …` : `${run} wird trainiert: Schritt ${done} von etwa ${planned}`,
@@ -470,7 +470,7 @@ export const de: Messages = {
     step: (step, all) => `Schritt ${step} von ${all}`,
     at: (step) => `Schritt ${step}`,
     loss: (loss) => `Verlust ${loss}`,
-    lossOf: "Der Trainingsverlust: auf dem Text dieses Schritts, in Nats je Token.",
+    lossOf: "Der Trainingsverlust: auf dem Batch dieses Schritts, in Nats je Token.",
     follow: "dem neuesten Schritt folgen",
   },
   matrix: {
@@ -495,7 +495,7 @@ export const de: Messages = {
     feedforward: "Feed-Forward",
     others: (first, last) => (first === last ? `+ Block ${first}` : `+ Blöcke ${first}–${last}`),
     added: (block, token, attention, feedforward) =>
-      `Block ${block} bei „${token}“: Die Aufmerksamkeit fügte das ${attention}-Fache und Feed-Forward das ${feedforward}-Fache der Länge des eingehenden Vektors hinzu.`,
+      `Block ${block} bei „${token}“: Die Aufmerksamkeit fügte das ${attention}-Fache und das Feed-Forward-Netz das ${feedforward}-Fache der Länge des eingehenden Vektors hinzu.`,
     read: (token, share) => `Die Logit-Linse liest hier „${token}“ (${share}).`,
     final: "Norm",
     nextWord: "nächstes Wort",
@@ -516,7 +516,7 @@ export const de: Messages = {
     legend: (token) => `Wie viel seiner Aufmerksamkeit „${token}“ im gewählten Kopf auf jedes Token richtet`,
     head: (j) => `Kopf ${j}`,
     weight: (from, to, weight, head) =>
-      `„${from}“ richtet ${weight} der Aufmerksamkeit auf „${to}“ (${head})`,
+      `„${from}“ richtet ${weight} seiner Aufmerksamkeit auf „${to}“ (${head})`,
   },
   heads: {
     title: "Alle Köpfe",
@@ -546,7 +546,7 @@ export const de: Messages = {
         "Voriges Token: Aufmerksamkeit eine Position zurück, gleich welche Tokens dort stehen. So erfährt jedes Token, was direkt vor ihm stand.",
       first:
         "Erstes Token: Aufmerksamkeit auf das erste Token, auf dem Köpfe oft ruhen, wenn es nichts zu übertragen gibt.",
-      repeated: "Wiederholtes Token: Aufmerksamkeit auf frühere Vorkommen desselben Tokens.",
+      repeated: "Gleiches Token: Aufmerksamkeit auf frühere Vorkommen desselben Tokens.",
       induction:
         "Induktion: Aufmerksamkeit auf das Token nach einem früheren Vorkommen des aktuellen. Nach „A B … A“ findet sie „B“.",
       antecedent:
@@ -563,7 +563,7 @@ export const de: Messages = {
     none: (least) =>
       `Kein Kopf zeigt dieses Muster deutlich: Keiner richtet mindestens ${least} seiner Aufmerksamkeit darauf und mindestens doppelt so viel wie bei gleichmäßiger Aufmerksamkeit.`,
     finding:
-      "Jeder Kopf wird an kleinen Texten mit bekannter Lösung bewertet. Das dauert je Modell einmal eine Weile …",
+      "Jeder Kopf wird an kleinen Texten mit bekannter Lösung bewertet. Das dauert eine Weile, einmal je Modell …",
     failed: (error) => `Die Köpfe konnten nicht bewertet werden: ${error}`,
     find: "Kopf suchen",
     findHint: (block, head) => `z. B. ${block}.${head}`,
@@ -606,7 +606,7 @@ export const de: Messages = {
   layerNorm: {
     scale:
       "Das ist die Standardabweichung des Vektors jedes Tokens. Nachdem der Mittelwert abgezogen ist, wird der Vektor durch sie dividiert.",
-    norm: "Jede Zahl wird zum z-Wert: minus den Mittelwert des Vektors, dividiert durch dessen Standardabweichung. Dann skaliert eine gelernte Verstärkung $\\gamma$ jede Dimension, und eine gelernte Verschiebung $\\beta$ verschiebt sie. Die Streifen zeigen das für das gewählte Token.",
+    norm: "Jede Zahl wird zum z-Wert: Mittelwert des Vektors abziehen, durch dessen Standardabweichung dividieren. Dann skaliert eine gelernte Verstärkung $\\gamma$ jede Dimension, und eine gelernte Verschiebung $\\beta$ verschiebt sie. Die Streifen zeigen das für das gewählte Token.",
   },
   normed: {
     title: (token) => `Der Vektor von „${token}“ vor und nach der Norm`,
@@ -641,7 +641,7 @@ export const de: Messages = {
     scale: {
       name: "Skala σ",
       description:
-        "Das ist das quadratische Mittel des Vektors jedes Tokens: die typische Größe seiner Einträge. Der Vektor wird dadurch dividiert.",
+        "Das ist das quadratische Mittel des Vektors jedes Tokens: die typische Größe seiner Einträge. Der Vektor wird durch diese Zahl dividiert.",
     },
     norm: {
       name: "normieren",

@@ -76,7 +76,7 @@ export const en = {
       words: "Explore words as vectors: static and contextual embeddings, word senses and nearest neighbors.",
       learning: "See one training step on your text: every loss, gradient and update.",
       lectures: "Go through the lectures stop by stop: an idea, a figure to change, and a question.",
-      tiny: "Edit an attention head with two numbers per token by hand.",
+      tiny: "Edit by hand an attention head with two numbers per token.",
       labs: "Repeat the lectures' experiments with settings of your own.",
       training: "Watch training runs and start your own.",
       report: "Measure how good the model is, and what would help.",
@@ -101,7 +101,7 @@ export const en = {
     useText: "Use the text above",
     working: "Running…",
     elapsed: (seconds: number) => `${seconds} s`,
-    waiting: "Another lab is running. This one starts when it is finished.",
+    waiting: "Another lab is running. This one starts when that one is finished.",
     cancel: "Cancel",
     findings: "Key figures",
     question: "Question",
@@ -129,7 +129,7 @@ export const en = {
     exampleSays: (one: string, second: string) => `Sets both texts: “${one}” and “${second}”`,
     restore: (text: string) => `Back to “${text}”`,
     begin: (examples: boolean) =>
-      `Nothing is compared yet. Type another text above${examples ? ", choose another model, or click one of the examples" : " or choose another model"}: you then see which numbers differ, and by how much.`,
+      `Nothing is compared yet. Type another text above${examples ? ", choose another model, or click one of the examples" : " or choose another model"} to see which numbers differ, and by how much.`,
     next: (which: number): string =>
       which === 0 ? "Predictions for this text" : "Predictions for the other text",
     where: "Largest differences",
@@ -209,7 +209,7 @@ export const en = {
     without: (token: string, target: string, before: string, after: string) =>
       `The probability of “${target}” is ${before} after the whole text and ${after} without “${token}”.`,
     ablated:
-      "The map shows where the information is: the vector of one position is set to zero as it enters a block. At block 0, this also takes away what all vectors have in common, so almost every position seems to matter; to find the token that decides, leave it out (above) or patch from another text.",
+      "The map shows where the information is: the vector of one position is set to zero as it enters a block. At block 0, this also removes what all vectors have in common, so almost every position seems to matter; to find the decisive token, leave tokens out (above) or patch from another text.",
     progress: {
       head: (done: number, all: number) => `${done} of ${all} heads`,
       position: (done: number, all: number) => `${done} of ${all} positions`,
@@ -224,7 +224,7 @@ export const en = {
       "The residual stream is the sum of everything written to it, so a token's logit is a sum too, and so is the difference between two logits: why this token and not that one. Follow the largest contributions back: through a head to the token it attends to, and to what was written there earlier.",
     capped: "This model caps its logits; the sum is the logit before the cap.",
     ask: "Why?",
-    askSays: "Attribution explains this attention.",
+    askSays: "See under Attribution where this attention comes from.",
     way: "Attribution path",
     insteadOf: "instead of",
     none: "no other token",
@@ -265,7 +265,7 @@ export const en = {
     apart: (key: string, share: string, other: string, otherShare: string) =>
       `“${key}” gets ${share} of the attention and the runner-up “${other}” gets ${otherShare}. Their scores differ by`,
     divided: (value: string) => `before they are divided by $\\sqrt{d_k}$, and by ${value} after.`,
-    bySide: "What the sum is over",
+    bySide: "Sum over contributions",
     atKeys: (key: string, other: string) => `written at “${key}” and “${other}”`,
     atQuery: (query: string) => `written at “${query}”`,
     byKeys: (query: string, key: string, other: string) =>
@@ -278,7 +278,7 @@ export const en = {
   },
   words: {
     description:
-      "A token has one static vector, whatever its context. From block to block it takes in more of its context: the same word gets a different vector in each sentence, and its senses separate.",
+      "A token has one static vector, whatever its context. From block to block, it takes in more of its context: the same word gets a different vector in each sentence, and its senses separate.",
     word: "Word",
     sentences: (most: number) => `Sentences, one per line (at most ${most})`,
     noWord: (model: string) =>
@@ -302,7 +302,7 @@ export const en = {
     nearSays:
       "At each stage, these are the tokens whose own vectors are closest in direction (cosine similarity) to the selected token's vector.",
     alongSays:
-      "Select another token in the line above, or enter two words below to add the direction from the first to the second.",
+      "Select another token in the line above, or enter two words below to add to its vector the direction from the first to the second.",
     cosineColumn: "cosine",
     token: "Token",
     from: "From",
@@ -449,7 +449,7 @@ export const en = {
     step: (step: string, all: string) => `step ${step} of ${all}`,
     at: (step: string) => `step ${step}`,
     loss: (loss: string) => `loss ${loss}`,
-    lossOf: "The training loss: on the batch of this step, in nats per token.",
+    lossOf: "The training loss on the batch of this step, in nats per token.",
     follow: "follow the latest step",
   },
   /** Below a matrix that does not fit. */
@@ -874,7 +874,7 @@ export const en = {
     title: "Share",
     save: "Save this view as one file",
     saveNote:
-      "An HTML file that opens in any browser exactly as the page is now, without Clearhead and without a network. A small model is included and runs in the file; for a large model, the file contains the numbers on screen.",
+      "An HTML file that shows the page exactly as it is now in any browser, without Clearhead and without a network. A small model is included and runs in the file; for a large model, the file contains the numbers on screen.",
     notSavable: "Learning, Labs, Training and Report need a server. Open another view to save it.",
     html: "HTML file of this view",
     preparing: "Preparing the file…",

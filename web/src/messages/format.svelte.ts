@@ -14,7 +14,7 @@ export function short(x: number): string {
   return fixed(x, size < 9.995 ? 2 : size < 99.95 ? 1 : 0);
 }
 
-/** As in cells, but with two significant digits for small numbers too. */
+/** As in cells, but with two significant digits even for small numbers. */
 export function precise(x: number): string {
   const size = Math.abs(x);
   if (!Number.isFinite(x) || size === 0 || size >= 0.0995) return short(x);
@@ -31,8 +31,8 @@ export function fixed(x: number, digits: number): string {
   return `${x < 0 && Number(text) !== 0 ? "−" : ""}${localizeDecimal(text)}`;
 }
 
-/** Such as 88%, 4.2%, <0.1% or >99.9%, with at least `decimals`: only 0 is 0%, and only 1 is 100%. In German with a
- * narrow no-break space before the sign. */
+/** Such as 88%, 4.2%, <0.1% or >99.9%, with at least `decimals` decimals. Only 0 is shown as 0%, and only 1 as 100%.
+ * In German, a narrow no-break space precedes the sign. */
 export function percent(p: number, decimals = 0): string {
   const value = 100 * p;
   const most = Math.max(decimals, 1);
@@ -70,7 +70,7 @@ export function positionLabel(tokens: readonly string[], row: number): string {
   return label + String(row).replace(/\d/g, (digit) => SUBSCRIPTS[Number(digit)]!);
 }
 
-/** A token for display, the same wherever it is named. Control characters and the spaces around it become visible,
+/** A token for display, the same wherever it is named. Control characters, and spaces at its start and end, become visible,
  * because " b" and "b" are two tokens. */
 export function tokenLabel(token: string): string {
   return (

@@ -22,7 +22,7 @@ export const HEADINGS: Messages["labs"]["headings"] = {
     "total weight": "Gewicht zusammen",
     "W on either side": "W auf beiden Seiten",
     "weight on a single 1": "Gewicht auf einer einzelnen 1",
-    "keys as they are": "Schlüssel, wie sie sind",
+    "keys as they are": "Schlüssel unverändert",
     "keys times *": "Schlüssel mal *",
     "* zero": "* Null",
     "* zeros": "* Nullen",
@@ -178,7 +178,7 @@ export const HEADINGS: Messages["labs"]["headings"] = {
       "Antworten, die der Vektor des Pronomens aus dem anderen Satz umkehrt",
     "accuracy of a probe at the pronoun": "Genauigkeit einer Sonde beim Pronomen",
     "largest difference at the pronoun between paired sentences":
-      "größter Unterschied beim Pronomen zwischen zwei Sätzen",
+      "größter Unterschied beim Pronomen in einem Satzpaar",
   },
   neighbors: {
     "cosine between cat and dog": "Kosinus von cat und dog",

@@ -20,7 +20,7 @@ export const LABS: Messages["labs"]["translated"] = {
   scale: {
     title: "Warum durch √d_k geteilt wird",
     description:
-      "Anfragen und Schlüssel aus Zufallszahlen: Je länger die Vektoren sind, desto stärker streuen ihre Skalarprodukte, und zwar wie √d. Ungeteilt legt die Softmax dann fast das ganze Gewicht auf ein einziges Token, und ihr Gradient verschwindet nahezu; teilt man durch √d_k, behalten die Gewichte ihre Verteilung.",
+      "Anfragen und Schlüssel aus Zufallszahlen: Je länger die Vektoren sind, desto stärker streuen ihre Skalarprodukte, und zwar wie √d. Ohne Division legt die Softmax dann fast das ganze Gewicht auf ein einziges Token, und ihr Gradient verschwindet nahezu; teilt man durch √d_k, behalten die Gewichte ihre Verteilung.",
     question: "Ab welchem d ist das größte Gewicht größer als ein Halb? Was bedeutet das für das Lernen?",
     settings: {
       keys: "Anzahl der Schlüssel, mit denen eine Anfrage verglichen wird",
@@ -33,7 +33,7 @@ export const LABS: Messages["labs"]["translated"] = {
   "any-one": {
     title: "War eine der Ziffern eine 1?",
     description:
-      "Auf eine 1 folgen hundert Nullen: War eine 1 dabei? Ein rekurrentes Netz muss diese Information von Zustand zu Zustand weitertragen, die Aufmerksamkeit greift direkt auf die 1 zu, und ein N-Gramm-Modell hat sie vergessen. Mit kurzen Folgen trainiert trägt ein rekurrentes Netz sie in manchen Durchgängen durch 200 Ziffern und verliert sie in anderen. Nur mit 101 Ziffern trainiert bleibt es nahe am Zufallsniveau, während die Aufmerksamkeit alles lernt: Ihr Vorteil ist, dass sich der lange Fall lernen lässt. Diese Aufmerksamkeit verwendet keine Positionen, damit ungesehene Längen nichts Neues für sie sind. Die einzige Folge ohne 1 zählt für die eine Hälfte der Genauigkeit, alle anderen zusammen für die andere; ein Netz, das nichts gelernt hat, liegt also bei etwa einem Halb. Das Band um jede Linie zeigt die einzelnen Durchgänge.",
+      "Auf eine 1 folgen hundert Nullen: War eine 1 dabei? Ein rekurrentes Netz muss diese Information von Zustand zu Zustand weitertragen, die Aufmerksamkeit greift direkt auf die 1 zu, und ein N-Gramm-Modell hat sie vergessen. Mit kurzen Folgen trainiert, trägt ein rekurrentes Netz die Information in manchen Durchgängen durch 200 Ziffern und verliert sie in anderen. Nur mit 101 Ziffern trainiert, bleibt es nahe am Zufallsniveau, während die Aufmerksamkeit die Aufgabe lernt: Ihr Vorteil ist, dass sich der lange Fall lernen lässt. Diese Aufmerksamkeit verwendet keine Positionen, damit ungesehene Längen nichts Neues für sie sind. Die einzige Folge ohne 1 zählt für die eine Hälfte der Genauigkeit, alle anderen zusammen für die andere; ein Netz, das nichts gelernt hat, liegt also bei etwa einem Halb. Das Band um jede Linie zeigt die einzelnen Durchgänge.",
     question:
       "In wie vielen Durchgängen liegt jedes mit kurzen Folgen trainierte Netz bei 200 Ziffern immer richtig? Warum kann das Training mit 101 Ziffern misslingen, selbst wenn ein Netz die Information so weit tragen könnte?",
     settings: {
@@ -66,14 +66,14 @@ export const LABS: Messages["labs"]["translated"] = {
     settings: {
       sentence: "der Satz, dessen Wörter vertauscht werden",
       position: "Art der Positionen; verglichen wird mit einem Modell ohne Positionen",
-      causal: "ob ein Wort nur die Wörter vor ihm sieht",
+      causal: "ob ein Wort nur sich selbst und die Wörter vor ihm sieht",
       seed: "Startwert für Gewichte und Vertauschung",
     },
   },
   window: {
     title: "Schreiben mit begrenztem Kontext",
     description:
-      "Ein Modell mit einem Kontext von acht Tokens setzt einen Text fort: Aus w1 … w8 wird w9, aus w2 … w9 wird w10 und so weiter; w1 ist das erste Token, das es sieht. Was aus dem Fenster gefallen ist, hat keinen Einfluss mehr: Die Fortsetzung ist dieselbe, was immer dort stand. Zur Probe wird die Reihenfolge der Tokens außerhalb des Fensters umgekehrt, und nichts ändert sich. Mit dem ganzen Text im Kontext schreibt dasselbe Modell vielleicht etwas anderes.",
+      "Ein Modell mit einem Kontext von acht Tokens setzt einen Text fort: Aus w1 … w8 wird w9, aus w2 … w9 wird w10 und so weiter; w1 ist das erste Token, das es sieht. Was das Fenster verlassen hat, hat keinen Einfluss mehr: Die Fortsetzung ist dieselbe, was immer dort stand. Zur Probe wird die Reihenfolge der Tokens außerhalb des Fensters umgekehrt, und nichts ändert sich. Mit dem ganzen Text im Kontext schreibt dasselbe Modell vielleicht etwas anderes.",
     question: "Wie breit muss das Fenster sein, damit das Modell noch weiß, was Ella verloren hat?",
     settings: {
       prompt: "der Text, den das Modell fortsetzt",
@@ -89,14 +89,14 @@ export const LABS: Messages["labs"]["translated"] = {
       "Welches Wort entscheidet, dass in der Lücke „her“ steht? Ersetze es im Satz so, dass „him“ wahrscheinlich wird. Setze dann „Wort“ auf „his“: Entscheidet dasselbe Wort? Warum ändert es wenig, manche Tokens wegzulassen, obwohl sie direkt beitragen?",
     settings: {
       sentence: "der Text vor der Lücke",
-      word: "das Wort, das dort erklärt werden soll; nur sein erstes Token zählt",
+      word: "das Wort, dessen Vorhersage erklärt wird; nur sein erstes Token zählt",
       other: "ein anderes Wort, das unter den Kandidaten steht",
     },
   },
   senses: {
     title: "Ein Wort, zwei Bedeutungen",
     description:
-      "„I'm scared of bats“; „I swing bats.“ Ein statischer Vektor ist in beiden Sätzen derselbe. In einem Transformer beginnt ein Wort mit seinem statischen Vektor und nimmt Block für Block Information aus den Wörtern vor ihm auf: Seine Vektoren hängen vom Kontext ab. Das gilt auch für die Zustände eines rekurrenten Netzes. Wie weit zwei Vektoren auseinanderliegen, hängt nicht nur von der Bedeutung ab; als Maßstab dienen deshalb zwei Vorkommen mit derselben Bedeutung. Zwei kleine Netze, ein LSTM und ein Transformer, lernen hier einige hundert Wörter aus Sätzen, in denen die Bedeutung bestimmt, was auf das Wort folgt; die gezeigten Sätze gehören nicht zum Training. Von „bats“ weiß ein solches Netz nur, mit welchen Wörtern es zusammen vorkommt. Beim Modell ist Stufe 0 die Einbettung; darauf folgen die Eingänge der Blöcke und das Ende.",
+      "„I'm scared of bats“; „I swing bats.“ Ein statischer Vektor ist in beiden Sätzen derselbe. In einem Transformer beginnt ein Wort mit seinem statischen Vektor und nimmt Block für Block Information aus den Wörtern vor ihm auf: Seine Vektoren hängen vom Kontext ab. Das gilt auch für die Zustände eines rekurrenten Netzes. Wie weit zwei Vektoren auseinanderliegen, hängt nicht nur von der Bedeutung ab; als Maßstab dienen deshalb Paare mit derselben Bedeutung. Zwei kleine Netze, ein LSTM und ein Transformer, lernen hier einige hundert Wörter aus Sätzen, in denen die Bedeutung bestimmt, was auf das Wort folgt; die gezeigten Sätze gehören nicht zum Training. Über „bats“ weiß ein solches Netz nur, welche Wörter zusammen mit diesem vorkommen. Beim Modell ist Stufe 0 die Einbettung; darauf folgen die Eingänge der Blöcke und das Ende.",
     question:
       "In welchem Block trennen sich die beiden Bedeutungen? Nimm eigene Sätze, in denen das entscheidende Wort erst danach kommt: Was geschieht in einem kausalen Modell?",
     settings: {
@@ -110,7 +110,7 @@ export const LABS: Messages["labs"]["translated"] = {
   pronoun: {
     title: "Worauf bezieht sich „it“?",
     description:
-      "Das Huhn ging nicht über die Straße, weil es zu müde war – oder weil sie zu breit war; im Englischen steht beide Male „it“. Ein bekanntes Bild zeigt, wie „it“ auf sein Bezugswort achtet. In einem kausalen Modell kann „it“ das Adjektiv nicht sehen: Seine Aufmerksamkeit ist in beiden Sätzen dieselbe. Erst das Adjektiv kann die beiden Fälle unterscheiden, und es tut das auch: Über alle Köpfe summiert achtet „tired“ mehr auf „chicken“ und „wide“ mehr auf „road“. Danach lernen zwei kleine Transformer aus Sätzen der eingebauten Geschichten, in denen das Bezugswort bekannt ist. Sie füllen Lücken, und auch ein Pronomen ist eine Lücke: Bei „it“ und noch einmal am Satzende sollen sie das Bezugswort nennen. Beim bidirektionalen Modell ergibt sich dieses Bild: Das Pronomen achtet auf sein Bezugswort, und setzt man den Vektor aus dem anderen Satz ein, kehrt sich die Antwort um. Beim kausalen Modell ist der Vektor von „it“ in beiden Sätzen derselbe, und das Modell kann nur raten; erst am Satzende kennt es die Antwort. Die beiden Nomen eines Testsatzes kamen im Training nie zusammen vor.",
+      "Das Huhn ging nicht über die Straße, weil es zu müde war – oder weil sie zu breit war; im Englischen steht beide Male „it“. Ein bekanntes Bild zeigt, wie „it“ auf sein Bezugswort achtet. In einem kausalen Modell kann „it“ das Adjektiv nicht sehen: Seine Aufmerksamkeit ist in beiden Sätzen dieselbe. Erst das Adjektiv kann die beiden Fälle unterscheiden, und es tut das auch: Über alle Köpfe summiert achtet „tired“ mehr auf „chicken“ und „wide“ mehr auf „road“. Danach lernen zwei kleine Transformer aus Sätzen der eingebauten Geschichten, in denen das Bezugswort bekannt ist. Sie füllen Lücken, und auch ein Pronomen ist eine Lücke: Bei „it“ und noch einmal am Satzende sollen sie das Bezugswort nennen. Beim bidirektionalen Modell ergibt sich dieses Bild: Das Pronomen achtet auf sein Bezugswort, und setzt man den Vektor aus dem anderen Satz ein, kehrt sich die Antwort um. Beim kausalen Modell ist der Vektor von „it“ in beiden Sätzen derselbe, und das Modell kann nur raten; erst am Satzende kann es die Antwort kennen. Die beiden Nomen eines Testsatzes kamen im Training nie zusammen vor.",
     question:
       "Warum liegt das kausale Modell bei „it“ nie öfter als in der Hälfte der Fälle richtig? Schalte „Abfrage“ aus, sodass nur Lücken gefüllt werden: Achtet „it“ dann noch auf sein Bezugswort? Und was findet eine Sonde dort?",
     settings: {
@@ -145,7 +145,7 @@ export const LABS: Messages["labs"]["translated"] = {
   stream: {
     title: "Ein Kopf überträgt Information von Strom zu Strom",
     description:
-      "Eine zufällige Folge von Tokens kommt zweimal hintereinander: Nur mit Aufmerksamkeit auf das erste Vorkommen lässt sich das zweite vorhersagen. Zwei Blöcke lernen das von Grund auf. Ein Kopf im ersten Block (der vier Positionen sieht) teilt jedem Token mit, welches Token vor ihm stand; Köpfe im zweiten Block finden damit das Token, das beim ersten Mal auf dasselbe folgte, und holen es her. Der Verlust sinkt, sobald es beide gibt. Wird ein Kopf ausgeschaltet, übernimmt ein anderer einen Teil seiner Arbeit; sind alle ausgeschaltet, ist die Fähigkeit verloren.",
+      "Eine zufällige Folge von Tokens kommt zweimal hintereinander: Nur mit Aufmerksamkeit auf das erste Vorkommen lässt sich das zweite vorhersagen. Zwei Blöcke lernen das von Grund auf. Ein Kopf im ersten Block (der vier Positionen sieht) teilt jedem Token mit, welches Token vor ihm stand; Köpfe im zweiten Block finden damit das Token, das beim ersten Mal auf das aktuelle folgte, und kopieren es. Der Verlust sinkt, sobald es beide Arten von Köpfen gibt. Wird ein Kopf im zweiten Block ausgeschaltet, übernimmt ein anderer einen Teil seiner Arbeit; sind alle ausgeschaltet, ist die Fähigkeit verloren.",
     question:
       "Was entsteht zuerst: der Kopf, der auf das vorige Token achtet, oder der Induktionskopf? Wie verläuft der Verlust, bis es beide gibt?",
     settings: {

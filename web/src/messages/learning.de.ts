@@ -8,7 +8,7 @@ export const learning: Messages["learning"] = {
   optimizers: { muon: "Muon", adamw: "AdamW" },
   recipe: (optimizer, rate) => `${optimizer}, höchste Lernrate ${rate}`,
   recipeHint:
-    "Der Schritt ist der erste eines neuen Trainingslaufs mit dem Rezept des Modells, mit der höchsten Lernrate seines Verlaufs, auch wenn sie niedriger war, als das Modell gespeichert wurde.",
+    "Der Schritt ist der erste eines neuen Trainingslaufs mit dem Rezept des Modells. Er verwendet dessen höchste Lernrate, auch wenn die Lernrate niedriger war, als das Modell gespeichert wurde.",
   cut: (used, all) =>
     `Verwendet werden nur die letzten ${used} von ${all} Tokens: Mehr fasst der Kontext nicht.`,
   numberOf: (taken) => `von ${taken}`,
@@ -19,7 +19,7 @@ export const learning: Messages["learning"] = {
   afterSteps: (steps) => (steps === 1 ? "Nach dem Schritt" : `Nach ${steps} Schritten`),
   take: "Schritt ausführen",
   takeMore: "Noch einen Schritt ausführen",
-  startOver: "Zurück zu einem Schritt",
+  startOver: "Wieder nur ein Schritt",
   partsTitle: "Teile der Lernansicht",
   stages: "Norm (Länge) des Gradienten je Stufe, von rechts nach links zu lesen",
   block: (block) => `Block ${block}`,
@@ -86,7 +86,7 @@ export const learning: Messages["learning"] = {
   after: "neuer Wert",
   pushes:
     "Balken: rechts nach oben (↑), links nach unten (↓). Ein positiver Gradient senkt das Gewicht, ein negativer hebt es.",
-  otherParts: (n) => (n === 1 ? "1 anderes" : `${n} andere`),
+  otherParts: (n) => (n === 1 ? "1 anderer" : `${n} andere`),
   partsSum: "der Gradient: die Summe aller Teile",
   rate: (rate) => `Lernrate ${rate}`,
   updateTerms: {
@@ -156,7 +156,7 @@ export const learning: Messages["learning"] = {
     texts: (step) => `Die Texte von Schritt ${step}, die diesen Kopf am meisten bewegen`,
     openText: "Einen Trainingsschritt auf diesem Text zeigen",
     textsHint:
-      "Der Verlust jedes Textes des Batches und die Norm dessen, was er zum Gradienten der Gewichte des Kopfs beiträgt.",
+      "Der Verlust jedes Textes des Batches und die Norm dessen, was er zum Gradienten der Gewichte des Kopfes beiträgt.",
     loss: "Verlust",
   },
 };

@@ -49,7 +49,7 @@ export const learning = {
   start: [
     "Each token's loss is $-\\ln P$ of the token that actually comes next.",
     "A gradient tells you how the loss changes when a number increases slightly: if it is positive, the loss rises; if it is negative, the loss falls. Gradient descent therefore moves every weight against its gradient. Optimizers start from this direction and modify it, so individual weights may also go the other way.",
-    "At the logits, the gradient is $p - y$. From there, it is propagated backward, from right to left: the gradient of a number is the sum over all numbers computed from it, each one's gradient times a derivative.",
+    "At the logits, the gradient is $p - y$. From there, it is propagated backward, from right to left: the gradient of a number is the sum, over all numbers computed from it, of their gradients, each times a derivative.",
     "Click a number to see this sum, and follow it down to a weight, or choose a weight in the list. There you see which way it goes, why, and which tokens push it.",
   ],
   gradient: "Gradient",
@@ -79,7 +79,9 @@ export const learning = {
       momentum: "the gradients of earlier steps, which momentum remembers, outweigh it",
       newton_schulz: "Newton–Schulz, which depends on the whole matrix, reverses the direction",
     };
-    return `${goes} ${gradient === -change ? "as" : "although"} its gradient is ${slope}: ${reasons[cause] ?? `what decides is “${causeName}”`}.`;
+    const relation =
+      gradient === -change ? `, as its gradient (${value}) requires` : ` although its gradient is ${slope}`;
+    return `${goes}${relation}: ${reasons[cause] ?? `the deciding term is “${causeName}”`}.`;
   },
   before: "old value",
   change: "change",
@@ -107,7 +109,7 @@ export const learning = {
   updateHints: {
     gradient: () => "Plain gradient descent: minus the learning rate times the gradient.",
     clipping: () =>
-      "If the gradient of all weights together is longer than the limit, all of it is shrunk to that length.",
+      "If the gradient of all weights together is longer than the limit, it is scaled down to that length.",
     momentum: () =>
       "Replaces the gradient with a running mean over the steps. In the first step of AdamW, that is the gradient itself; Muon also looks one step ahead (Nesterov).",
     second_moment: ({ epsilon }) =>
@@ -131,7 +133,7 @@ export const learning = {
   byTarget: "Predictions that move it",
   byTargetHint: "What the loss of each prediction adds to the gradient of the weight, largest first.",
   prediction: (token: string, target: string) => `${token} → ${target}`,
-  takeHint: "Applies the update to a copy of the model and compares it with the model before.",
+  takeHint: "Applies the update to a copy of the model and compares it with the original.",
   taking: "Training…",
   other: "Another text",
   otherHint: "a text that the step was not computed on",
@@ -149,7 +151,8 @@ export const learning = {
     slider: "Training time",
     between: (from: string, to: string) => `between steps ${from} and ${to}`,
     head: (block: number, head: number) => `How far the weights of head ${block}.${head} moved`,
-    headHint: "The norm of the change between two snapshots, relative to the norm of the weight before.",
+    headHint:
+      "The norm of the change between two snapshots, relative to the norm of the weight at the first.",
     weights: "Weight",
     texts: (step: string) => `The texts of step ${step} that move this head most`,
     openText: "Show a training step on this text",

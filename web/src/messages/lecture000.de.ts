@@ -16,7 +16,7 @@ export const STOPS_000: Record<string, StopText> = {
     solution:
       "Erst vom letzten Wort an: Alle früheren Tokens haben denselben Text gesehen. Damit sich schon „it“ unterscheidet, muss ein Modell in beide Richtungen lesen.",
     notes:
-      "Große Sprachmodelle sind aus Transformern gebaut: Netzen, die auf Aufmerksamkeit beruhen. Frage, was „it“ in einer Tabelle bedeutet: ein Vektor für jede Verwendung des Wortes. Die Vorlesung zeichnet die Aufmerksamkeit bei „it“; in einem kausalen Modell sieht „it“ das Adjektiv nicht, der Unterschied zeigt sich also beim Adjektiv und danach. Im ersten Paar kommt ein Teil des Unterschieds von der Position, denn „it“ steht nicht in beiden Sätzen an derselben Stelle.",
+      "Große Sprachmodelle sind aus Transformern gebaut: Netzen, die auf Aufmerksamkeit beruhen. Frage, was „it“ in einer Tabelle bedeutet: ein einziger Vektor für alle Verwendungen. Die Vorlesung zeichnet die Aufmerksamkeit bei „it“; in einem kausalen Modell sieht „it“ das Adjektiv nicht, der Unterschied zeigt sich also beim Adjektiv und danach. Im ersten Paar kommt ein Teil des Unterschieds von der Position, denn „it“ steht nicht in beiden Sätzen an derselben Stelle.",
   },
   "000.2": {
     title: "Aufmerksamkeit wählt aus und fasst zusammen",
@@ -28,7 +28,7 @@ export const STOPS_000: Record<string, StopText> = {
     hint: "Multipliziere jeden Wert mit seinem Gewicht und addiere die Produkte.",
     solution: "$0{,}5 \\cdot 2 + 0{,}25 \\cdot 4 + 0{,}25 \\cdot 10 = 1 + 1 + 2{,}5$, also {answer}.",
     notes:
-      "Das ist das Bild der Vorlesung mit zwei Schichten, hier mit den Gewichten des geladenen Modells. Verlasse die Ansicht mit Esc, gib oben auf der Seite einen anderen Satz ein und lass die Gruppe raten, wohin ein Token blickt. Ein Gewicht sagt, wie viel von einem Token genommen wird, nicht was: Das ist Sache des Wertes.",
+      "Das ist das Bild der Vorlesung mit zwei Schichten, hier mit den Gewichten des geladenen Modells. Verlasse die Ansicht mit Esc, gib oben auf der Seite einen anderen Satz ein und lass die Gruppe raten, wohin ein Token blickt. Ein Gewicht sagt, wie viel von einem Token genommen wird, nicht was: Das bestimmt der Wert.",
   },
   "000.3": {
     title: "Die einfachste Aufmerksamkeit",
@@ -81,7 +81,7 @@ export const STOPS_000: Record<string, StopText> = {
   },
   "000.7": {
     title: "Viele Köpfe",
-    idea: "Ein Kopf verteilt je Token nur einmal Gewichte. Die Multi-Head-Aufmerksamkeit lässt viele Köpfe nebeneinander laufen, jeden mit eigenem $W^Q$, $W^K$ und $W^V$; $W^O$ fasst zusammen, was sie finden. Manche lernen Rollen: das vorige Token, das Nomen zum Pronomen, was letztes Mal folgte.",
+    idea: "Ein Kopf verteilt je Token nur einmal Gewichte. Multi-Head-Aufmerksamkeit lässt viele Köpfe nebeneinander laufen, jeden mit eigenem $W^Q$, $W^K$ und $W^V$; $W^O$ fasst zusammen, was sie finden. Manche lernen Rollen: Sie achten auf das vorige Token, das Nomen zum Pronomen oder das, was zuletzt folgte.",
     notice:
       "Wähle eine Rolle: Das Bild zeigt den Kopf, der sie in diesem Modell am besten spielt. Die Verluste sagen, wie gut das Modell den Text mit diesem Kopf und ohne ihn vorhersagt: Wähle Induktion, dann „Geschichte nehmen“, und vergleiche die beiden.",
     question:
@@ -89,7 +89,7 @@ export const STOPS_000: Record<string, StopText> = {
     hint: "Alle Köpfe zusammen füllen die Breite des Modells.",
     solution: "$768 / 12$, also {answer}. Nebeneinander sind die 12 Ausgaben wieder 768 breit.",
     notes:
-      "Das mittlere Gewicht ist an Texten mit bekanntem Ziel gemessen und mit dem gleichmäßiger Aufmerksamkeit zu vergleichen. Ein untrainiertes oder sehr kleines Modell hat keine klaren Rollen. Ein Kopf, den ein Text nicht braucht, ändert wenig, wenn er fehlt; deshalb wiederholt die Geschichte einen Namen und ein Nomen.",
+      "Das mittlere Gewicht ist an Texten mit bekanntem Ziel gemessen; zum Vergleich dient gleichmäßige Aufmerksamkeit. Ein untrainiertes oder sehr kleines Modell hat keine klaren Rollen. Ein Kopf, den ein Text nicht braucht, ändert wenig, wenn er fehlt; deshalb wiederholt die Geschichte einen Namen und ein Nomen.",
   },
   "000.8": {
     title: "Der Transformer-Block",
@@ -106,25 +106,26 @@ export const STOPS_000: Record<string, StopText> = {
     title: "Der Stapel",
     idea: "Ein Transformer ist ein Stapel solcher Blöcke. Jeder nimmt je Token einen Vektor der Breite $d$ und gibt einen derselben Breite zurück; so kann die Ausgabe von Block 1 die Eingabe von Block 2 sein. Die Zahlen ändern sich, die Form nie.",
     notice:
-      "Lies von unten nach oben: auf jeder Ebene dieselbe Breite. Ein Block addiert zu seiner Eingabe: Mancher ändert den Vektor stark (ein Kosinus deutlich unter 1), mancher nur wenig. Wähle ein anderes Token: Es hat seine eigene Säule von Vektoren.",
+      "Lies von unten nach oben: auf jeder Ebene dieselbe Breite. Ein Block addiert zu seiner Eingabe: Mancher ändert den Vektor stark (ein Kosinus deutlich unter 1), mancher nur wenig. Wähle ein anderes Token: Es hat seine eigene Spalte von Vektoren.",
     question:
       "14 Tokens gehen in einen Stapel von Blöcken der Breite $d = 128$. Wie viele Zahlen verlassen den dritten Block?",
     hint: "Nach jedem Block ein Vektor der Breite $d$ je Token.",
     solution: "$14 \\cdot 128$, also {answer}, genau so viele wie am Anfang.",
     notes:
-      "Frage, warum Anfragen schmaler sein dürfen, die Ausgabe eines Blocks aber nicht: Sie wird zur Eingabe addiert. Seiten und Bibliotheken zählen Blöcke oft von 0 an, so auch diese. Der Link öffnet die Logit-Linse, die auf jeder Ebene eine Vorhersage abliest und das nur kann, weil alle Ebenen gleich breit sind.",
+      "Frage, warum Anfragen schmaler sein dürfen, die Ausgabe eines Blocks aber nicht: Sie wird zur Eingabe addiert. Bibliotheken zählen Blöcke oft von 0 an, so auch diese Seite. Der Link öffnet die Logit-Linse, die auf jeder Ebene eine Vorhersage abliest und das nur kann, weil alle Ebenen gleich breit sind.",
   },
   "000.10": {
     title: "Der Residualstrom",
-    idea: "Der Vektor eines Tokens heißt über alle Blöcke Residualstrom. Nur die Aufmerksamkeit liest aus anderen Strömen: Ein Kopf bringt Information daraus in den aktuellen (Elhage et al. 2021). Zwei Köpfe bilden einen Induktionsschaltkreis: Der erste vermerkt bei jedem Token, was davor stand; der zweite findet, wo das aktuelle Token schon einmal stand, und kopiert, was folgte.",
+    idea: "Den Vektor eines Tokens über alle Blöcke nennt man Residualstrom. Nur die Aufmerksamkeit liest aus anderen Strömen: Ein Kopf bringt Information daraus in den aktuellen (Elhage et al. 2021). Zwei Köpfe bilden einen Induktionsschaltkreis: Der erste vermerkt bei jedem Token, was davor stand; der zweite findet, wo das aktuelle Token schon einmal stand, und kopiert, was folgte.",
     notice:
-      "Nach A B C A folgt B. Ohne den ersten Kopf kopiert der zweite von allen Tokens gleich viel, auch vom Anfang; ohne den zweiten sind alle Buchstaben gleich wahrscheinlich.",
-    question: "Ohne Köpfe wird der Vektor des ersten Tokens geändert. In welchen Strömen ändert sich etwas?",
+      "Nach A B C A wird B vorhergesagt. Ohne den ersten Kopf kopiert der zweite von allen Tokens gleich viel, auch vom Anfang; ohne den zweiten sind alle Buchstaben gleich wahrscheinlich.",
+    question:
+      "Entferne alle Köpfe und ändere den Vektor des ersten Tokens. In welchen Strömen ändert sich etwas?",
     options: ["nur in seinem eigenen", "in seinem und allen späteren", "in allen"],
     hint: "Welche Teile eines Blocks lesen aus den Strömen anderer Tokens?",
-    solution: "Nur in seinem eigenen: Ohne Köpfe gelangt nichts von einem Strom in den anderen.",
+    solution: "Nur in seinem eigenen: Ohne Köpfe gelangt nichts von einem Strom in einen anderen.",
     notes:
-      "Jeder Strom hat hier drei Teile, und jeder Teil wird von einem Kopf oder von der Einbettung geschrieben: So wird die Bewegung sichtbar. Der erste Kopf schreibt in einen Strom; der zweite arbeitet an einem späteren und liest, was der erste geschrieben hat. Keiner der beiden kann das allein. Der Link zeigt die Köpfe des Modells, sortiert danach, wie sehr sie das tun.",
+      "Jeder Strom hat hier drei Teile, und jeder Teil wird von einem Kopf oder von der Einbettung geschrieben: So wird die Bewegung sichtbar. Der erste Kopf schreibt in einen Strom; der zweite arbeitet an einem späteren und liest, was der erste geschrieben hat. Keiner der beiden kann das allein. Der Link zeigt die Köpfe des Modells, sortiert nach Induktion.",
   },
 };
 
@@ -182,7 +183,7 @@ export const FIGURES_000: typeof Labels = {
   },
   stepTexts: {
     project: (i) => `Multipliziere jeden Vektor mit $W^Q$, $W^K$ und $W^V$: $q_${i}$, $k_j$ und $v_j$.`,
-    compare: (i) => `Das Skalarprodukt von $q_${i}$ mit jedem Schlüssel bis $x_${i}$.`,
+    compare: (i) => `Das Skalarprodukt von $q_${i}$ mit jedem Schlüssel bis $k_${i}$.`,
     divide: () => "Dividiere jeden Score durch $\\sqrt{d_k}$.",
     softmax: () => "Mach aus den Scores Gewichte, die zusammen 1 ergeben.",
     weigh: (i) => `Multipliziere jeden Wert mit seinem Gewicht $\\alpha_{${i}j}$.`,
@@ -210,8 +211,8 @@ export const FIGURES_000: typeof Labels = {
   nothingLost: "Kein Token dieses Textes wird ohne diesen Kopf viel unwahrscheinlicher.",
   useStory: "Geschichte nehmen",
   scoredOffline:
-    "Das mittlere Gewicht ist auf Testtexten gemessen. Um einen Kopf wegzunehmen, braucht es einen Server.",
-  gainAndShift: "Faktor und Verschiebung",
+    "Das mittlere Gewicht ist an Testtexten gemessen. Um einen Kopf zu entfernen, braucht es einen Server.",
+  gainAndShift: "Verstärkung und Verschiebung",
   lines6: "Zeilen des Blocks",
   handBlock:
     "Ein Kopf mit Einheitsmatrizen; $b_1 = b_2 = 0$; gleiche $\\gamma$ und $\\beta$ in beiden Normen.",
@@ -228,7 +229,7 @@ export const FIGURES_000: typeof Labels = {
   pooled: (least, most) =>
     `Jede Zelle zeigt die größte von ${least === most ? most : `${least} oder ${most}`} Zahlen.`,
   stackOf: (model, blocks, d, tokens) =>
-    `${model}: ${blocks} Blöcke, alle der Breite d = ${d}. Bei ${tokens} Tokens gehen in jeden ${tokens} × ${d} Zahlen hinein und ebenso viele heraus.`,
+    `${model}: ${blocks} Blöcke, alle der Breite d = ${d}. Bei ${tokens} Tokens nimmt jeder ${tokens} × ${d} Zahlen auf und gibt ebenso viele aus.`,
   someBlocks: (most) => `Nur ${most} der Blöcke sind gezeigt.`,
   letters: "Buchstaben",
   onlyLetters: (most) => `Gib 1 bis ${most} der Buchstaben A, B, C und D ein.`,

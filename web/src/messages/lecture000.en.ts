@@ -34,16 +34,16 @@ export const STOPS_000: Record<string, StopProse> = {
   "000.5": {
     idea: "A dot product of $d_k$ random terms has a standard deviation of $\\sqrt{d_k}$, so scores grow with the length of queries and keys. The softmax then puts almost all weight on one token, and its gradient vanishes: for a weight $\\alpha$ it is $\\alpha (1 - \\alpha)$. Dividing by $\\sqrt{d_k}$ undoes the growth.",
     notice:
-      "60 random queries meet 8 keys each. With $d_k = 64$, undivided scores have a standard deviation near 8, and the largest weight is mostly close to 1. Divided, the standard deviation is near 1 at any $d_k$, and the gradient stays larger.",
+      "Each of 60 random queries meets 8 keys. With $d_k = 64$, undivided scores have a standard deviation near 8, and the largest weight is mostly close to 1. Divided, the standard deviation is near 1 at any $d_k$, and the gradient stays larger.",
     notes:
-      "The argument is from the Transformer paper (Vaswani et al. 2017): components with mean 0 and variance 1 give dot products with variance $d_k$. Draw again a few times, so that the class sees what is chance. The division is a practical change for training; a trained model could have learned shorter keys.",
+      "The argument is from the Transformer paper (Vaswani et al. 2017): components with mean 0 and variance 1 give dot products with variance $d_k$. Draw again a few times, so that the class sees what is due to chance. The division is a practical change for training; a trained model could have learned shorter keys.",
   },
   "000.6": {
-    idea: "Everything a head does for the third token, in order: project each $x_j$ into query, key and value, compare $q_3$ with the keys of $x_1$, $x_2$ and $x_3$, divide by $\\sqrt{d_k}$, softmax, weigh each value, sum, and pass on the output $a_3$, here through $W^O$.",
+    idea: "Everything a head does for the third token, in order: project each $x_j$ into query, key and value, compare $q_3$ with the keys of $x_1$, $x_2$ and $x_3$, divide by $\\sqrt{d_k}$, apply the softmax, weigh each value, sum, and pass on the output $a_3$, here through $W^O$.",
     notice:
       "Go through the seven steps from left to right: each adds one column or line, computed from those before it. The numbers are those of the model and of the text at the top of the page.",
     notes:
-      "Reveal a step only after someone has said what comes next. Only the tokens that the third one can see take part; choose the first token instead, and the softmax has nothing to decide. The full view shows where every number comes from.",
+      "Reveal a step only after someone has said what comes next. Only tokens that are visible to the third one take part; choose the first token instead, and the softmax has nothing to decide. The full view shows where every number comes from.",
   },
   "000.7": {
     idea: "One head has one set of weights per token, so at each token it serves one purpose. Multi-head attention runs many heads side by side, each with its own $W^Q$, $W^K$ and $W^V$, and $W^O$ adds up what they found. Some learn a role: to attend to the previous token, a pronoun's noun, or what followed this token before.",
@@ -57,21 +57,21 @@ export const STOPS_000: Record<string, StopProse> = {
     notice:
       "Follow $x$ through the six lines: two normalize, two compute, two add. Switch ReLU off: the feed-forward network becomes one matrix $W_1 W_2$, and two layers can do no more than one.",
     notes:
-      "The head has identity matrices here and both biases are zero, so that everything can be checked by hand. Multiply $x$ by 10: $\\hat{x}$ does not change, while $t^3$ does. Then show the same six lines in the model; a model with RMSNorm leaves out the mean.",
+      "The head has identity matrices here, and both biases are zero, so that everything can be checked by hand. Multiply $x$ by 10: $\\hat{x}$ does not change, while $t^3$ does. Then show the same six lines in the model; a model with RMSNorm leaves out the mean.",
   },
   "000.9": {
     idea: "A transformer is a stack of such blocks. Each takes one vector of width $d$ per token and returns one of the same width, so the output of block 1 can be the input of block 2. The numbers change; the shape never does.",
     notice:
       "Read from bottom to top: the same width at every level. A block adds to its input: some change the vector a lot (a cosine well below 1), others only a little. Choose another token: it has its own column of vectors.",
     notes:
-      "Ask why queries can be narrower but a block's output cannot: it is added to its input. Libraries often count blocks from 0, as does this page. The link opens the logit lens, which reads a prediction off every level, and can do so only because all levels have the same width.",
+      "Ask why queries can be narrower but a block's output cannot: the output is added to the block's input. Libraries often count blocks from 0, as does this page. The link opens the logit lens, which reads a prediction off every level, and can do so only because all levels have the same width.",
   },
   "000.10": {
     idea: "A token's vector, block after block, is its residual stream. Norms and feed-forward networks work on one; only attention reads from others: a head moves information from them into the current one (Elhage et al. 2021). Two heads make an induction circuit: the first notes what came before each token; the second finds where the current token occurred before and copies what followed.",
     notice:
       "After A B C A, the circuit predicts B. Without the first head, the second has nothing to find and copies the same share of every token, the start included; without the second, nothing is copied, and all letters are equally likely.",
     notes:
-      "Each stream has three parts here, and every part is written by one head or by the embedding: this is what makes the movement visible. The first head writes into one stream; the second, working on a later one, reads what the first wrote. Neither can do this alone. The link shows the heads of the model, sorted by how much they do this.",
+      "Each stream has three parts here, and every part is written by one head or by the embedding: this is what makes the movement visible. The first head writes into one stream; the second, working on a later one, reads what the first wrote. Neither can do this alone. The link shows the heads of the model, sorted by their induction score.",
   },
 };
 
@@ -130,7 +130,7 @@ export const FIGURES_000 = {
   },
   stepTexts: {
     project: (i: number) => `Multiply every vector by $W^Q$, $W^K$ and $W^V$: $q_${i}$, $k_j$ and $v_j$.`,
-    compare: (i: number) => `The dot product of $q_${i}$ with each key up to $x_${i}$.`,
+    compare: (i: number) => `The dot product of $q_${i}$ with each key up to $k_${i}$.`,
     divide: () => "Divide each score by $\\sqrt{d_k}$.",
     softmax: () => "Turn the scores into weights that add up to 1.",
     weigh: (i: number) => `Multiply each value by its weight $\\alpha_{${i}j}$.`,
@@ -138,7 +138,9 @@ export const FIGURES_000 = {
     write: (i: number) => `$a_${i}$ is the output of the head; $W^O$ writes it into the stream of $x_${i}$.`,
   },
   thenChanged: (normalized: boolean, rotated: boolean) => {
-    const changes = [normalized && "normalized", rotated && "rotated by their position"].filter(Boolean);
+    const changes = [normalized && "normalized", rotated && "rotated according to their positions"].filter(
+      Boolean,
+    );
     return changes.length > 0 ? `Queries and keys are then ${changes.join(" and ")}.` : "";
   },
   thenCapped: "This model then caps the quotients, so that none of them becomes large.",
@@ -154,10 +156,10 @@ export const FIGURES_000 = {
   lossWith: "loss on the text",
   lossWithout: "without this head",
   mostLost: (token: string, after: string, before: string, without: string) =>
-    `Most is lost at “${token}” after “${after}”: ${before} with this head, ${without} without it.`,
+    `The probability falls most at “${token}” after “${after}”: ${before} with this head, ${without} without it.`,
   nothingLost: "No token of this text becomes much less likely without this head.",
   useStory: "Use a story",
-  scoredOffline: "The mean weight is measured on test texts. Removing a head needs a server.",
+  scoredOffline: "The mean weight is measured on test texts. Removing a head requires a server.",
   gainAndShift: "gain and shift",
   lines6: "lines of the block",
   handBlock:

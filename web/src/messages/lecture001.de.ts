@@ -5,16 +5,16 @@ import type { StopText } from "./lectures.en";
 export const STOPS_001: Record<string, StopText> = {
   "001.1": {
     title: "Sprachmodellierung",
-    idea: "Ein Sprachmodell gibt einem Text eine Wahrscheinlichkeit, Token für Token: $P(w) = \\prod_i P(w_i \\mid w_1, \\dots, w_{i-1})$. Modelle unterscheiden sich darin, wie sie die Vergangenheit kennen. Ein N-Gramm-Modell sieht nur die letzten $n-1$ Tokens, ein RNN packt alle in einen Vektor $h$, und ein Transformer blickt auf jedes einzelne zurück.",
+    idea: "Ein Sprachmodell gibt einem Text eine Wahrscheinlichkeit, Token für Token: $P(w) = \\prod_i P(w_i \\mid w_1, \\dots, w_{i-1})$. Modelle unterscheiden sich darin, was sie von der Vergangenheit kennen. Ein N-Gramm-Modell sieht nur die letzten $n-1$ Tokens, ein RNN packt alle in einen Vektor $h$, und ein Transformer blickt auf jedes einzelne zurück.",
     notice:
-      "Das Bigramm akzeptiert „the chicken was wide“: Bei „was“ hat es das Huhn vergessen. Mit der ganzen Vergangenheit ist die Wahrscheinlichkeit 0.",
+      "Das Bigramm akzeptiert „the chicken was wide“: Bei „was“ hat es das Huhn vergessen. Mit dem ganzen Kontext ist die Wahrscheinlichkeit 0.",
     question:
-      "Zähle von Hand, in den drei Sätzen: Welche Wahrscheinlichkeit gibt das Bigramm „the road was tired“?",
+      "Zähle von Hand in den drei ursprünglichen Sätzen: Welche Wahrscheinlichkeit gibt das Bigramm „the road was tired“?",
     hint: "Teile für jedes Token, wie oft es auf das Token davor folgt, durch die Zahl aller Tokens, die darauf folgen. Das erste Token folgt auf den Satzanfang.",
     solution:
-      "Alle drei Sätze beginnen mit „the“: 1. Auf „the“ folgt in zwei von vier Fällen „road“: 1/2. Auf „road“ folgt einmal etwas, nämlich „was“: 1. Auf „was“ folgt in einem von zwei Fällen „tired“: 1/2. Das Produkt ist {answer}.",
+      "Alle drei Sätze beginnen mit „the“: 1. Auf „the“ folgt in zwei von vier Fällen „road“: 1/2. Auf „road“ folgt nur „was“: 1. Auf „was“ folgt in einem von zwei Fällen „tired“: 1/2. Das Produkt ist {answer}.",
     notes:
-      "Lies die Tabelle von oben nach unten und lass die Gruppe jede Zahl vorhersagen. Wechsle dann vom Bigramm zur ganzen Vergangenheit und frage, was sich in der Zeile des letzten Tokens geändert hat. Auch die ganze Vergangenheit wird hier ausgezählt; RNNs und Transformer schätzen sie und haben so auch für nie gesehene Vergangenheiten eine Antwort.",
+      "Lies die Tabelle von oben nach unten und lass die Gruppe jede Zahl vorhersagen. Wechsle dann vom Bigramm zum ganzen Kontext und frage, was sich in der Zeile des letzten Tokens geändert hat. Auch der ganze Kontext wird hier ausgezählt; RNNs und Transformer schätzen und haben so auch für nie gesehene Kontexte eine Antwort.",
   },
   "001.2": {
     title: "Eine Schnittstelle, zwei Netze",
@@ -22,13 +22,13 @@ export const STOPS_001: Record<string, StopText> = {
     notice:
       "„bats“ geht in beiden Sätzen mit demselben Vektor hinein und kommt mit verschiedenen heraus. Ändere eine Zahl des ersten Vektors: Jede Ausgabe ändert sich.",
     question:
-      "In „I swing bats“ änderst du nur $e_2$. Welche Ausgaben ändern sich, in jedem der beiden Netze?",
+      "In „I swing bats“ änderst du nur $e_2$. Welche Ausgaben ändern sich in jedem der beiden Netze?",
     options: ["nur $e_2'$", "$e_2'$ und $e_3'$", "alle drei"],
     hint: "Jede Ausgabe wird aus dem eigenen Vektor und denen davor berechnet.",
     solution:
       "$e_2'$ und $e_3'$ ändern sich. $e_1'$ wurde allein aus $e_1$ berechnet; kein späteres Token kann es beeinflussen.",
     notes:
-      "Das Gleichheitszeichen der Vorlesung bedeutet gleiche Ein- und Ausgaben, nicht gleiche Zahlen. Die Aufmerksamkeit ist hier die einfachste: Skalarprodukte der Vektoren selbst. Ein echtes Modell zeigt die beiden „bats“ unter Wortvektoren.",
+      "Das Gleichheitszeichen der Vorlesung bedeutet gleiche Ein- und Ausgaben, nicht gleiche Zahlen. Die Aufmerksamkeit ist hier die einfachste: Skalarprodukte der Vektoren selbst. Unter Wortvektoren zeigt ein echtes Modell die beiden „bats“.",
   },
   "001.3": {
     title: "Das durchgehende Beispiel",
@@ -67,7 +67,7 @@ export const STOPS_001: Record<string, StopText> = {
   },
   "001.6": {
     title: "Skalarprodukt und lineare Aufmerksamkeit",
-    idea: "Der einfache Score ist $k \\cdot q$. Die „lineare“ Aufmerksamkeit setzt eine Matrix dazwischen, $k W q$; ob $W$ auf den Schlüssel oder auf die Anfrage wirkt, ist gleich. Ein Transformer hat beides: $(k W^K) \\cdot (q W^Q)$, und das entspricht $W = W^K (W^Q)^\\top$.",
+    idea: "Der einfache Score ist $k \\cdot q$. Die „lineare“ Aufmerksamkeit setzt eine Matrix dazwischen, $k W q$; ob $W$ auf den Schlüssel oder auf die Anfrage wirkt, ist egal. Ein Transformer hat auf jeder Seite eine: $(k W^K) \\cdot (q W^Q)$, und das entspricht $W = W^K (W^Q)^\\top$.",
     notice:
       "Der Schlüssel einer 1 und die Anfrage einer 0 haben nichts gemeinsam, $k \\cdot q = 0$. Mit den Matrizen ist der Score 10: Die 0 sucht jetzt eine 1. Alle vier Rechenwege stimmen überein.",
     question:
@@ -104,7 +104,7 @@ export const STOPS_001: Record<string, StopText> = {
   },
   "001.9": {
     title: "Maskierung und Positionskodierung",
-    idea: "Zwei Einzelheiten machen daraus ein Sprachmodell. Die Maske hindert ein Token daran, auf spätere zu achten, die es ja vorhersagen soll. Und weil die Aufmerksamkeit nur über die Tokens bis zu ihm summiert, kennt es deren Reihenfolge nicht, außer man addiert zu jeder Einbettung eine Position: $x_i = e_i + [\\sin i; \\cos i]$ mit $i = 0, 1, 2, \\dots$ wie im Artikel. Hier ist $q = x$, $k = 2x$ und $v = x$.",
+    idea: "Zwei Einzelheiten machen daraus ein Sprachmodell. Die Maske hindert ein Token daran, auf spätere zu achten, die es ja vorhersagen soll. Und weil die Aufmerksamkeit nur gewichtet summiert, kennt ein Token die Reihenfolge derer vor ihm nicht, außer man addiert zu jeder Einbettung eine Position: $x_i = e_i + [\\sin i; \\cos i]$ mit $i = 0, 1, 2, \\dots$ wie im Artikel. Hier ist $q = x$, $k = 2x$ und $v = x$.",
     notice:
       "Ohne Positionen ändert das Vertauschen der ersten beiden Tokens die Ausgabe des letzten nicht, mit Positionen schon. Ohne Maske füllt sich das obere Dreieck: Die Tokens sehen ihre eigene Zukunft.",
     question:
@@ -114,6 +114,6 @@ export const STOPS_001: Record<string, StopText> = {
     solution:
       "Dieselbe: Beide Folgen bestehen aus drei Nullen und einer Eins, und eine gewichtete Summe hängt nicht von der Reihenfolge ihrer Summanden ab.",
     notes:
-      "Ganz blind für die Reihenfolge ist ein kausales Modell ohne Positionen nicht: Die Tokens dazwischen sehen verschiedene Vergangenheiten, und eine zweite Schicht kann das nutzen. Für eine Schicht und das letzte Token sind die früheren Tokens eine bloße Menge (Bag of Words). Frage, was beim Training ohne Maske geschehen würde.",
+      "Ganz blind für die Reihenfolge ist ein kausales Modell ohne Positionen nicht: Die Tokens dazwischen sehen verschiedene Kontexte, und eine zweite Schicht kann das nutzen. Für eine Schicht und das letzte Token sind die früheren Tokens eine bloße Menge (Bag of Words). Frage, was beim Training ohne Maske geschehen würde.",
   },
 };

@@ -20,7 +20,7 @@ export const STOPS_001: Record<string, StopProse> = {
   "001.3": {
     idea: "A sequence of digits ends in 1 if any digit was a 1, and in 0 otherwise. Let a 1 be followed by many zeros. An RNN passes the information from cell to cell, $h_t = \\tanh(x_t w + h_{t-1} U + b)$; this one is trained here, on 5 to 20 digits. Attention looks straight at the 1.",
     notice:
-      "Here the information fades from cell to cell, while attention still has it. With seed 7 and 200 steps, the network carries it to the end; with seed 2 it is lost within ten cells, as without training (0 steps).",
+      "Here the information fades from cell to cell, while attention still has it. With seed 7 and 200 steps, the network carries it to the end; with seed 2, it is lost within ten cells, just as without training (0 steps).",
     notes:
       "Be fair to RNNs: trained on short sequences, some carry the information through 200 zeros and others lose it, depending on the seed. Trained only on long ones, they hardly learn at all. With attention, the long case can be learned; the lab shows both.",
   },
@@ -34,7 +34,7 @@ export const STOPS_001: Record<string, StopProse> = {
   "001.5": {
     idea: "Every zero adds 1 to the denominator of the softmax, so the weight on a single 1 falls as the sequence grows: $\\alpha = e^b / (e^b + n)$ with $n$ zeros. Longer keys help: with $k_i = e_i W^K$ and $W^K = b \\cdot I$, the score of the 1 is $b$ and no longer 1.",
     notice:
-      "With 100 zeros and plain keys, only 2.6% of the weight is on the 1. Set the boost to 10: it is 99.5%, and 0.99986 with three zeros.",
+      "With 100 zeros and plain keys, only 2.6% of the weight is on the 1. Set the boost to 10: the weight is 99.5%, and 0.99986 with three zeros.",
     notes:
       "Start with plain keys and drag the zeros up to 1000 before touching the boost. The boost needed grows only with the logarithm of the length, which is why learned keys cope with long texts. Ask what a very large boost does to the gradient of the softmax.",
   },
@@ -55,7 +55,7 @@ export const STOPS_001: Record<string, StopProse> = {
   "001.8": {
     idea: "Two tokens suffice to go through the whole head. Each token's output is a mixture of embeddings, $A E$; the Transformer paper adds more parameters, $V = E W^V$ and $W^O$, and divides the scores: $\\operatorname{softmax}(Q K^\\top / \\sqrt{d_k})\\, V$.",
     notice:
-      "If each digit looks for itself, $A$ is almost the identity and $A E$ almost $E$. If both look for a 1, both rows become $[0.00005, 0.99995]$: each token knows that there is a 1. (The lecture writes $W^K = I$ here, but computes with keys times 10.)",
+      "If each digit looks for itself, $A$ is almost the identity and $A E$ almost $E$. If both look for a 1, both rows become $[0.00005, 0.99995]$: each token knows that there is a 1. (The lecture writes $W^K = I$ here, but computes with keys multiplied by 10.)",
     notes:
       "The lecture writes $W^O A E$; with rows as vectors, the product is $A V W^O$. Switch the division on: the scores fall from 10 to 7.07, and the weights become a little less sharp.",
   },

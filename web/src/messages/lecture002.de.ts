@@ -15,7 +15,7 @@ export const STOPS_002: Record<string, StopText> = {
     solution:
       "„that“, „the“, „gets“ und „fed“: {answer}. An ihnen könnte niemand „cat“ und „dog“ unterscheiden.",
     notes:
-      "Lass die Gruppe raten, bevor du trainierst. Den Text erzeugt eine kleine Grammatik; jedes Modell macht 100 Schritte mit allen seinen Paaren, und 200 Sätze bleiben zurückgehalten, für jede Breite dieselben. Ändere dann den Startwert: Die Unterschiede zwischen 8, 16 und 32 sind so klein wie die zwischen Startwerten, ein einziger Lauf entscheidet also nicht zwischen ihnen. Der Artikel zu word2vec vergleicht Breiten ebenso, mit weit mehr Text.",
+      "Lass die Gruppe raten, bevor du trainierst. Den Text erzeugt eine kleine Grammatik; jedes Modell macht 100 Schritte, jeden mit allen Paaren; 200 Sätze werden zurückgehalten, für jede Breite dieselben. Ändere dann den Startwert: Die Unterschiede zwischen 8, 16 und 32 sind so klein wie die zwischen Startwerten, ein einziger Lauf entscheidet also nicht zwischen ihnen. Der Artikel zu word2vec vergleicht Breiten ebenso, mit weit mehr Text.",
   },
   "002.2": {
     title: "Gelernte Merkmale: Skip-Gram",
@@ -32,15 +32,15 @@ export const STOPS_002: Record<string, StopText> = {
   },
   "002.3": {
     title: "Die Hauptaufgabe eines Sprachmodells",
-    idea: "Welches Wort folgt am wahrscheinlichsten auf eine Folge von Wörtern? Jedes frühere Wort kann eine Rolle spielen, aber nicht alle im selben Maß, und kein Wort wird von späteren beeinflusst: Sprache hat eine zeitliche Dimension. Hier stimmt jedes frühere Wort $w$ für sich ab, gleich in welcher Reihenfolge: Ein Kandidat am Ende von $n$ Zeilen zählt $n \\prod_w (n_w + 1)/(n + 2)$, wenn $n_w$ davon $w$ enthalten. Die Zahl unter $w$ sagt, was ohne $w$ an Wahrscheinlichkeit fehlte.",
+    idea: "Welches Wort folgt am wahrscheinlichsten auf eine Folge von Wörtern? Jedes frühere Wort kann eine Rolle spielen, aber nicht alle im selben Maß, und kein Wort wird von späteren beeinflusst: Sprache hat eine zeitliche Dimension. Hier stimmt jedes frühere Wort $w$ für sich ab, gleich in welcher Reihenfolge: Ein Kandidat am Ende von $n$ Zeilen zählt $n \\prod_w (n_w + 1)/(n + 2)$, wenn $n_w$ davon $w$ enthalten. Die Zahl unter $w$ sagt, um wie viel die Wahrscheinlichkeit ohne $w$ fiele.",
     notice:
-      "Klicke Wörter aus Damians Satz weg: Ohne eines wird aus „her“ „him“. Jedes „his“ zieht in die andere Richtung. Lies nur einen Teil: Die Vorhersage ändert sich mit dem entscheidenden Wort.",
+      "Klicke Wörter aus Damians Satz weg: Ohne eines davon wird „her“ zu „him“. Jedes „his“ zieht in die andere Richtung. Lies nur einen Teil: Die Vorhersage ändert sich mit dem entscheidenden Wort.",
     question: "Welches dieser Wörter in Damians Satz spricht am direktesten dafür, dass „her“ folgt?",
     options: ["secret", "girl", "his", "belongings"],
     hint: "Welches von ihnen sagt, wer erbt?",
     solution: "Es ist „girl“, das Wort, das sagt, wer erbt. Es steht ein Dutzend Wörter vor der Lücke.",
     notes:
-      "Das Modell ist Naive Bayes: Jedes Wort stimmt für sich ab, gleich an welcher Stelle. Das genügt, um zu sehen, dass Wörter verschieden viel wiegen, und das wird die Aufmerksamkeit berechnen. Es zeigt auch, was fehlt: Die Stimmen stehen fest und wissen nichts voneinander. Öffne den Satz unter Attribution, um einem trainierten Transformer dieselbe Frage zu stellen.",
+      "Das Modell ist Naive Bayes: Jedes Wort stimmt für sich ab, gleich an welcher Stelle. Das genügt, um zu sehen, dass Wörter verschieden viel wiegen; solche Gewichte berechnet Aufmerksamkeit. Es zeigt auch, was fehlt: Die Stimmen stehen fest und wissen nichts voneinander. Öffne den Satz unter Attribution, um einem trainierten Transformer dieselbe Frage zu stellen.",
   },
   "002.4": {
     title: "Die Aufgabe von ChatGPT",
@@ -53,7 +53,7 @@ export const STOPS_002: Record<string, StopText> = {
     solution:
       "$w_5$ liegt zum letzten Mal im Fenster bei $w_5 \\dots w_{12} \\to w_{13}$. Das nächste Fenster beginnt mit $w_6$ und sagt $w_{{answer}}$ vorher.",
     notes:
-      "Das nächste Wort ist hier das häufigste nach dem längsten Teil des Fensters, der in der Geschichte vorkommt. Ein Transformer braucht keine genaue Übereinstimmung, aber sein Fenster arbeitet ebenso: Was es verlassen hat, hat keinen direkten Einfluss mehr. Das Experiment erzeugt Text durch ein Fenster mit einem trainierten Modell.",
+      "Das nächste Wort ist hier das häufigste nach dem längsten Teil des Fensters, der in der Geschichte vorkommt. Ein Transformer braucht keine genaue Übereinstimmung, aber sein Fenster arbeitet ebenso: Was es verlassen hat, hat keinen direkten Einfluss mehr. Im Experiment erzeugt ein trainiertes Modell Text durch ein solches Fenster.",
   },
   "002.5": {
     title: "Wörter als Merkmalsvektoren",
@@ -106,7 +106,7 @@ export const STOPS_002: Record<string, StopText> = {
     title: "Schleifen und Matrizen",
     idea: "Derselbe Kopf lässt sich in Schleifen schreiben: für jedes Wort, für jedes Wort bis zu ihm projizieren, vergleichen, gewichten, summieren. Oder als fünf Matrixprodukte: drei Projektionen, $Q K^\\top$ und $P V$. Die Zahlen sind gleich, die Zeiten nicht.",
     notice:
-      "Naiv geschrieben, berechnen die Schleifen dieselben Schlüssel und Werte für jedes Wort, das zurückblickt, noch einmal. Lass sie diese behalten, und der Abstand schließt sich in diesem Browser fast: Er rechnet eine Zahl nach der anderen. Auf einer GPU, die Tausende parallel berechnet, öffnet er sich wieder.",
+      "Naiv geschrieben, berechnen die Schleifen dieselben Schlüssel und Werte für jedes Wort, das zurückblickt, noch einmal. Behalten sie beides, schließt sich der Abstand in diesem Browser fast: Hier wird eine Zahl nach der anderen berechnet. Auf einer GPU, die Tausende parallel berechnet, öffnet er sich wieder.",
     question:
       "Wie viele Multiplikationen braucht $Q K^\\top$ bei 8 Wörtern, deren Anfragen und Schlüssel 32 Merkmale haben?",
     hint: "Jede Zelle einer $8 \\times 8$-Matrix ist eine Summe von 32 Produkten.",
@@ -129,7 +129,7 @@ export const STOPS_002: Record<string, StopText> = {
   },
   "002.11": {
     title: "Der Verlust eines Tokens",
-    idea: "Über die Vorlesung hinaus: warum Training funktioniert. Nach „The quick brown fox jumps over the lazy“ hat das Modell für jedes Wort einen Logit $z$. Die Softmax macht daraus Wahrscheinlichkeiten $p$, und der Verlust ist die Kreuzentropie, $-\\ln p$ des Wortes, das im Text als Nächstes kommt. Sein Gradient ist $p - y$ mit $y = 1$ für dieses Wort und 0 für die übrigen; der Gradientenabstieg zieht ihn ab, mal der Lernrate $\\eta$.",
+    idea: "Über die Vorlesung hinaus: warum Training funktioniert. Nach „The quick brown fox jumps over the lazy“ hat das Modell für jedes Wort einen Logit $z$. Die Softmax macht daraus Wahrscheinlichkeiten $p$, und der Verlust ist die Kreuzentropie, $-\\ln p$ des Wortes, das im Text als Nächstes kommt. Sein Gradient ist $p - y$ mit $y = 1$ für dieses Wort und 0 für die übrigen; der Gradientenabstieg zieht ihn ab, multipliziert mit der Lernrate $\\eta$.",
     notice:
       "Nur das richtige Wort hat einen negativen Gradienten, also steigt nur sein Logit; je mehr Wahrscheinlichkeit ein falsches Wort hat, desto weiter fällt dessen Logit. Drücke immer wieder „Schritt ausführen“: Je besser die Vorhersage, desto kleiner der Schritt.",
     question:

@@ -21,14 +21,14 @@ export const STOPS_002: Record<string, StopProse> = {
   "002.3": {
     idea: "Given a sequence of words, which word is most likely to follow? Every earlier word may play a role, but not all to the same degree, and a word is never influenced by words that come after it: language has a temporal dimension. Here each earlier word $w$ votes on its own, whatever the order: a candidate that ends $n$ lines scores $n \\prod_w (n_w + 1)/(n + 2)$ if $n_w$ of them contain $w$. Each word's number shows how much the probability would fall without it.",
     notice:
-      "Click words in Damian's sentence to leave them out: without one of them, “her” turns into “him”. Each “his” pulls the other way. Read only part of the sentence, and the prediction changes as the deciding word arrives.",
+      "Click words in Damian's sentence to leave them out: without one particular word, “her” turns into “him”. Each “his” pulls the other way. Read only part of the sentence, and the prediction changes as the deciding word arrives.",
     notes:
       "The model is naive Bayes: each word votes on its own, regardless of its position. That is enough to see that words carry different weights, and such weights are what attention computes. It also shows what is missing: the votes are fixed and know nothing of one another. Open the sentence in Attribution to ask a trained transformer the same question.",
   },
   "002.4": {
-    idea: "Predict the next word, append it, and continue: GPT does this. It is a generative pre-trained transformer, a multi-layer network that relies on parallel multi-head attention. The model sees only the last words, as many as its context length: with 8, $w_1 \\dots w_8 \\to w_9$, then $w_2 \\dots w_9 \\to w_{10}$. The window slides, and past words predict future ones.",
+    idea: "Predict the next word, append it, and continue: this is what GPT does. It is a generative pre-trained transformer, a multi-layer network that relies on parallel multi-head attention. The model sees only the last words, as many as its context length: with 8, $w_1 \\dots w_8 \\to w_9$, then $w_2 \\dots w_9 \\to w_{10}$. The window slides, and past words predict future ones.",
     notice:
-      "With a context of 8, the generated text follows the story. Shorten the context to 2 and generate 20 words: after “lazy dog” the model cannot tell where in the story it is, and goes in circles.",
+      "With a context of 8, the generated text follows the story. Shorten the context to 2 and generate 20 words: after “lazy dog”, the model cannot tell where in the story it is, and goes in circles.",
     notes:
       "The next word here is the most frequent one after the longest part of the window that occurs in the story. A transformer needs no exact match, but its window works the same way: what has left it has no direct influence. The lab generates through a window with a trained model.",
   },
@@ -42,7 +42,7 @@ export const STOPS_002: Record<string, StopProse> = {
   "002.6": {
     idea: "Every word gets a query, what it looks for, and a key, what it offers: $Q = X W^Q$ and $K = X W^K$, both $8 \\times 32$. Then a single product, $S = Q K^\\top$, compares every query with every key: $S_{ij} = q_i \\cdot k_j$.",
     notice:
-      "A cell takes one row of $Q$ and one column of $K^\\top$, multiplies them element by element, and sums the products. 64 dot products of 32 terms each are one matrix product. $S$ is not symmetric: $q_2 \\cdot k_1$ is not $q_1 \\cdot k_2$. (Lecture 001 writes $q_i - K_j$, but means the dot product; the first row of $\\text{Key}^\\top$ in 002 should read $k_1^{t1}, k_1^{t2}, \\dots, k_1^{t8}$.)",
+      "A cell takes one row of $Q$ and one column of $K^\\top$, multiplies them element by element, and sums the products. All 64 dot products, of 32 terms each, are one matrix product. $S$ is not symmetric: $q_2 \\cdot k_1$ is not $q_1 \\cdot k_2$. (Lecture 001 writes $q_i - K_j$, but means the dot product; the first row of $\\text{Key}^\\top$ in 002 should read $k_1^{t1}, k_1^{t2}, \\dots, k_1^{t8}$.)",
     notes:
       "In $\\text{Key}^\\top$, the subscript is the feature and stays the same along a row; in the lecture, it runs along with the words in the first row. $W^Q$ and $W^K$ are random here; training would choose them.",
   },
@@ -61,14 +61,14 @@ export const STOPS_002: Record<string, StopProse> = {
       "Start with row 1: $a_1 = v_1$, since the first word sees only itself. Then row 2, as in the lecture, and row 8, a mixture of all values. The zeros above the diagonal of $P$ keep the future out of the sum. A full model then multiplies by $W^O$ and adds the result to the residual stream.",
   },
   "002.9": {
-    idea: "The same head can be written as loops: for each word, for each word up to it, project, compare, weigh, sum. Or as five matrix products: three projections, $Q K^\\top$ and $P V$. The numbers are equal; the time is not.",
+    idea: "The same head can be written as loops: for each word, for each word up to it, project, compare, weigh, sum. Or as five matrix products: three projections, $Q K^\\top$ and $P V$. The numbers are equal; the times are not.",
     notice:
       "Written naively, the loops compute the same keys and values again for every word that looks back. Let them keep these, and most of the gap in this browser closes: it computes one number after another. On a GPU, which computes thousands in parallel, the gap opens again.",
     notes:
       "The times are measured on your machine when you press the button, as the mean of many runs, and they vary. Be honest about the reasons: some of the gain is work saved, some is memory read in order; the rest, which a browser does not show, is that a GPU computes thousands of cells of a product at once. The lab measures it in PyTorch.",
   },
   "002.10": {
-    idea: "What does a head represent? One relationship between words: who looks for whom. This head is designed by hand. The features of a word are its kind, $W^K$ is ten times the identity, and each row of $W^Q$ says what a kind of word looks for.",
+    idea: "What does a head represent? One relationship between words: which word looks for which. This head is designed by hand. The features of a word are its kind, $W^K$ is ten times the identity, and each row of $W^Q$ says what a kind of word looks for.",
     notice:
       "Choose “noun → adjective”: fox puts its weight on quick and brown. A different $W^Q$ expresses a different relationship between the same words. Words with no query of their own spread their weight evenly.",
     notes:
@@ -106,7 +106,7 @@ export const FIGURES_002 = {
   best: (widths: readonly number[]) =>
     widths.length === 1
       ? `The loss on new sentences is lowest at width ${widths[0]}.`
-      : `The loss on new sentences is lowest at widths ${widths.slice(0, -1).join(", ")} and ${widths.at(-1)}: equal in the digits shown.`,
+      : `The loss on new sentences is lowest at widths ${widths.slice(0, -1).join(", ")} and ${widths.at(-1)}: equal to the digits shown.`,
   untrained: "Which width will be best on new sentences? Guess, then train.",
   window: "Window",
   pairs: "Training pairs",
@@ -116,7 +116,7 @@ export const FIGURES_002 = {
   steps: "Steps",
   nearestTo: "Nearest to",
   catAndDog: "cosine of cat and dog",
-  endings: "Lines; their last word is predicted",
+  endings: "Lines; the last word of each is predicted",
   prompt: "What comes next?",
   read: "Words",
   leaveOut: "Words to leave out",

@@ -83,7 +83,7 @@ export const lectures = {
       model: "this model: every earlier token, after training",
     },
     ofModel: (model: string) =>
-      `The probabilities that ${model} gives the text at the top of the page. It has nothing before the first token, so the product starts at the second.`,
+      `The probabilities that ${model} gives the text at the top of the page. Nothing precedes the first token, so the product starts at the second.`,
     past: "context the model knows",
     probability: "probability",
     product: "product so far",

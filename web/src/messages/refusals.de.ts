@@ -78,7 +78,7 @@ export const REFUSALS: Messages["refusals"] = {
   name_taken: ({ name }) => `„${name}“ gibt es schon: Wähle einen anderen Namen.`,
   already_training: () => "Es läuft bereits ein Training. Es kann immer nur ein Lauf aktiv sein.",
   step_not_kept: ({ name, step }) =>
-    `Schritt ${n(step)} des Laufs „${name}“ lässt sich nicht noch einmal berechnen: Der Zwischenstand davor fehlt, oder er hängt von mehreren Prozessen ab.`,
+    `Schritt ${n(step)} des Laufs „${name}“ lässt sich nicht noch einmal berechnen: Der Zwischenstand davor fehlt oder hängt von mehreren Prozessen ab.`,
   run_text_missing: ({ name, step }) =>
     `Der Trainingstext des Laufs „${name}“ ist nicht auf diesem Rechner, deshalb lässt sich Schritt ${n(step)} nicht noch einmal berechnen. Um zu sehen, welche Texte einen Kopf bewegen, trainiere ein eigenes Modell mit Zwischenständen: clearhead train mein.txt --snapshots 5`,
   head_not_found: ({ block, head }) => `Kopf ${block}.${head} gibt es in diesem Lauf nicht.`,
@@ -100,5 +100,5 @@ export const REFUSALS: Messages["refusals"] = {
   width_uneven: ({ width, heads, lower, upper }) =>
     `Eine Breite von ${n(width)} lässt sich nicht gleichmäßig auf ${n(heads)} Köpfe verteilen: Nimm ${n(lower)} oder ${n(upper)} oder eine andere Anzahl von Köpfen.`,
   memory_short: ({ needed, there }) =>
-    `Das braucht etwa ${n(needed)} GB Speicher, verfügbar sind ${n(there)} GB: Nimm weniger Blöcke oder eine kleinere Breite oder einen kürzeren Kontext.`,
+    `Das braucht etwa ${n(needed)} GB Speicher, verfügbar sind ${n(there)} GB: Nimm weniger Blöcke, eine kleinere Breite oder einen kürzeren Kontext.`,
 };

@@ -4,8 +4,8 @@ import { count, fixed, percent } from "./format.svelte";
 import type { Messages } from "./en";
 
 const DOING: [RegExp, string][] = [
-  [/^measuring ([\d,]+) tokens/, "$1 Tokens werden gemessen …"],
-  [/^measuring (.+)$/, "$1 wird gemessen …"],
+  [/^measuring ([\d,]+) tokens/, "Messung an $1 Tokens …"],
+  [/^measuring (.+)$/, "Messung an $1 …"],
   [/^counting n-grams/, "N-Gramme werden gezählt …"],
   [/^generating/, "Texte werden erzeugt …"],
   [/^searching/, "Kopien werden im Trainingstext gesucht …"],
@@ -16,10 +16,10 @@ const DOING: [RegExp, string][] = [
 export const report: Messages["report"] = {
   title: (model) => `Wie gut ist ${model}?`,
   description:
-    "Misst das Modell an einem Text, mit dem es nicht trainiert wurde: wie gut es vorhersagt, was es schreibt, wie viel davon es kopiert und was am meisten helfen würde.",
+    "Prüft das Modell an einem Text, mit dem es nicht trainiert wurde: wie gut es vorhersagt, was es schreibt, wie viel davon es kopiert und was am meisten helfen würde.",
   text: "Text",
   textHint:
-    "Ein Text, mit dem das Modell nicht trainiert wurde. Wenn das Feld leer ist: was sein Trainingslauf zurückgehalten hat oder, beim mitgelieferten Modell, neue Geschichten.",
+    "Ein Text, mit dem das Modell nicht trainiert wurde. Wenn das Feld leer ist: was sein Trainingslauf zurückgehalten hat oder, beim eingebauten Modell, neue Geschichten.",
   run: "Bericht erstellen",
   again: "Neu erstellen",
   working: "Wird gemessen …",
@@ -27,7 +27,9 @@ export const report: Messages["report"] = {
   waiting: "Ein anderer Bericht wird gerade erstellt. Dieser beginnt danach.",
   doing: (doing) => {
     const [pattern, text] = DOING.find(([pattern]) => pattern.test(doing)) ?? [/$/, ""];
-    return pattern.exec(doing) === null ? doing : text.replace("$1", pattern.exec(doing)![1] ?? "");
+    return pattern.exec(doing) === null
+      ? doing
+      : text.replace("$1", (pattern.exec(doing)![1] ?? "").replace(/(\d),(\d)/g, "$1.$2"));
   },
   measured: {
     "held out": (tokens) =>
@@ -38,7 +40,7 @@ export const report: Messages["report"] = {
   },
   file: (command) => `Als Datei, auch mit mehreren Modellen im Vergleich: ${command}`,
   figures: {
-    bits: "Bits pro Byte",
+    bits: "Bits je Byte",
     loss: "Verlust",
     perplexity: "Perplexität",
     right: "nächstes Token richtig",
@@ -49,7 +51,7 @@ export const report: Messages["report"] = {
   },
   notes: {
     bits: "weniger ist besser",
-    loss: "Nats pro Token",
+    loss: "Nats je Token",
     perplexity: "gleich wahrscheinliche Tokens",
     right: "sein wahrscheinlichstes Token",
     calibration: "Abstand zwischen Wahrscheinlichkeit und Trefferquote",
@@ -68,7 +70,7 @@ export const report: Messages["report"] = {
     const german: Record<string, () => [string, string]> = {
       "fine-tuning SmolLM2 (--from smollm2)": () => [
         "Feinabstimmung von SmolLM2 (--from smollm2)",
-        `vor jeder Feinabstimmung braucht SmolLM2 ${fixed(evidence.pretrained ?? NaN, 4)} Bits pro Byte für den zurückgehaltenen Teil, dieses Modell ${fixed(evidence.bits_per_byte ?? NaN, 4)}`,
+        `vor jeder Feinabstimmung braucht SmolLM2 ${fixed(evidence.pretrained ?? NaN, 4)} Bits je Byte für den zurückgehaltenen Teil, dieses Modell ${fixed(evidence.bits_per_byte ?? NaN, 4)}`,
       ],
       "more text": () => [
         "mehr Text",
@@ -90,17 +92,17 @@ export const report: Messages["report"] = {
       ],
       "a larger model": () => [
         "ein größeres Modell",
-        `es hat ${fixed(tokens_read / parameters, 1)} Tokens pro Parameter gelesen; am besten sind 5 bis 16`,
+        `es hat ${fixed(tokens_read / parameters, 1)} Tokens je Parameter gelesen; am besten sind 5 bis 16`,
       ],
     };
     const [translated, reason] = german[what]?.() ?? [what, because];
     return { what: translated, because: reason };
   },
-  bits: "Bits pro Byte, im Vergleich mit anderen auf demselben Text",
+  bits: "Bits je Byte, im Vergleich mit anderen auf demselben Text",
   headers: (bytes: string) =>
     `Der Text hat nur ${bytes} Bytes, daher machen die Kopfdaten von gzip und xz einen großen Teil ihrer Werte aus.`,
   frequency: (inTraining) =>
-    `Verlust danach, wie oft das Token ${inTraining ? "im Trainingstext" : "in diesem Text"} vorkommt`,
+    `Verlust nach Häufigkeit des Tokens ${inTraining ? "im Trainingstext" : "in diesem Text"}`,
   range: (least, most) => (most === null ? `ab ${least}` : least === most ? least : `${least} bis ${most}`),
   surprises: "Größte Überraschungen",
   expected: (token, probability) => `erwartet ${token} (${probability})`,
@@ -112,7 +114,7 @@ export const report: Messages["report"] = {
   headings: {
     "Loss by position in the window": "Verlust nach Position im Fenster",
     "tokens read": "gelesene Tokens",
-    "nats per token": "Nats pro Token",
+    "nats per token": "Nats je Token",
     Calibration: "Kalibrierung",
     "probability of the most likely token": "Wahrscheinlichkeit des wahrscheinlichsten Tokens",
     "how often it is right": "wie oft es richtig ist",
@@ -124,7 +126,7 @@ export const report: Messages["report"] = {
     "95% interval": "95-%-Intervall",
     all: "alle",
     "agreement: article": "Kongruenz: Artikel",
-    "agreement: noun": "Kongruenz: Substantiv",
+    "agreement: noun": "Kongruenz: Nomen",
     "agreement: verb": "Kongruenz: Verb",
     pronoun: "Pronomen",
     "copied name": "wiederholter Name",
@@ -135,7 +137,7 @@ export const report: Messages["report"] = {
     "uniform attention": "gleichmäßige Aufmerksamkeit",
     previous: "voriges Token",
     first: "erstes Token",
-    repeated: "wiederholtes Token",
+    repeated: "gleiches Token",
     antecedent: "Bezugswort",
     "Loss of the run": "Verlust des Trainingslaufs",
     steps: "Schritte",
@@ -155,7 +157,7 @@ export const report: Messages["report"] = {
     schedule: "Verlauf der Lernrate",
     "weight decay": "Weight Decay",
     dropout: "Dropout",
-    seed: "Seed",
-    machine: "Maschine",
+    seed: "Startwert",
+    machine: "Rechner",
   },
 };

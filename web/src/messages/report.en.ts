@@ -15,7 +15,7 @@ export const report = {
   again: "Report again",
   working: "Measuring…",
   takes: "This takes between a few seconds and a few minutes.",
-  waiting: "Another report is being made. This one starts when it is finished.",
+  waiting: "Another report is being made. This one starts when that one is finished.",
   /** What is being done, in words; `doing` is the server's English text. */
   doing: (doing: string) => `${doing[0]!.toUpperCase()}${doing.slice(1)}…`,
   measured: {
@@ -39,7 +39,7 @@ export const report = {
     bits: "lower is better",
     loss: "nats per token",
     perplexity: "equally likely tokens",
-    right: "its most likely token",
+    right: "predicted as most likely",
     calibration: "gap between probability and accuracy",
     copied: (share: string) => `held-out text: ${share}`,
     pairs: (low: string, high: string) => `95% interval ${low} to ${high}; chance 50%`,

@@ -53,7 +53,7 @@ export function writeFormula(explained: Explained): Formula {
   };
 }
 
-/** Whether two writings of a number differ at most in zeros at the end: −0.010 and −0.01. */
+/** Whether two numbers, as written, differ at most in trailing zeros: −0.010 and −0.01. */
 function isSameNumber(one: string, other: string): boolean {
   return one === other || (one.startsWith(other) && /^0+$/.test(one.slice(other.length)));
 }

@@ -57,12 +57,12 @@ export function isTooShort({ state, minutes, steps_done }: Run): boolean {
   return state === "finished" && minutes !== null && minutes !== undefined && steps_done < FEW_STEPS;
 }
 
-/** Whether so many minutes are too few to train in. */
+/** Whether this many minutes are too few for training. */
 export function isShortTime(minutes: number | null): boolean {
   return minutes !== null && minutes < SHORT_MINUTES;
 }
 
-/** The teacher of a run that is trained now, if any, or else the run itself. */
+/** The teacher of a run that is being trained now, if any, or else the run itself. */
 export function trainedNow(run: Run, runs: readonly Run[]): Run {
   const isStarting = run.state === "starting" || run.state === "stopping";
   return (isStarting && runs.find((each) => each.student === run.name && isActive(each))) || run;

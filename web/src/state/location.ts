@@ -29,8 +29,8 @@ export type ViewName = (typeof VIEWS)[number];
 /** The views that are not about the text. */
 export const WITHOUT_TEXT: readonly ViewName[] = ["lectures", "tiny", "labs", "training", "report"];
 
-/** The parts of the learning view. */
 export const MOST_STEPS = 20; // the server's limit
+/** The parts of the learning view. */
 export const LESSON_PARTS = ["gradient", "step", "run"] as const;
 export type LessonPart = (typeof LESSON_PARTS)[number];
 

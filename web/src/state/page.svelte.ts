@@ -127,7 +127,7 @@ export class Page extends Selection {
   /** Whether the screen still shows a text or model other than the chosen one. */
   readonly stale = $derived(
     this.draft === "" ||
-      this.#loading > this.#extending || // what is shown stays true when a token is appended
+      this.#loading > this.#extending || // what is shown remains valid when a token is appended
       (this.connection.problem !== null && this.shown?.trace.text !== this.location.text),
   );
   /** Whether anything on screen is still loading. */
@@ -169,7 +169,7 @@ export class Page extends Selection {
     });
   }
 
-  /** Opens on another text if the model cannot run the first one, such as one with a character that it lacks. */
+  /** Opens on another text if the model cannot run the first one, for example because it lacks a character. */
   async #replaceText(error: unknown): Promise<void> {
     const isRefused = error instanceof ApiError && error.status === 400;
     if (!isRefused || this.shown !== null) throw error;
@@ -224,7 +224,7 @@ export class Page extends Selection {
     await this.connection.guard(() => this.#run(undefined, isTyped));
   }
 
-  /** Training steps were taken on another text, or by another model. */
+  /** Forgets the training steps, which were taken on another text or by another model. */
   #forgetSteps(): void {
     const { taken, lessonStep } = START_LOCATION;
     if (this.location.taken !== taken) Object.assign(this.location, { taken, lessonStep });

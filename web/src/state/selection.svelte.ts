@@ -136,7 +136,7 @@ export class Selection {
     if (part !== this.location.part && target.step === undefined)
       target = { ...target, step: openingStep(part), site: 0 };
     if (target.step !== undefined && target.step !== this.location.step) target = { site: 0, ...target };
-    // What is chosen in the learning view leaves the open numbers of the steps as they are.
+    // Choices in the learning view leave the open numbers of the steps unchanged.
     const keepsOpen = Object.keys(target).every((name) => LESSON_CHOICES.includes(name));
     Object.assign(this.location, keepsOpen ? {} : { open: [] }, target);
     this.ignored = [];

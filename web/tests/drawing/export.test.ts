@@ -127,7 +127,7 @@ test("draws bars by size and colors them by sign", () => {
       ([, x, width, fill]) => [Number(x), Number(width), fill],
     );
   expect(drawn(svg)).toEqual([
-    [210, 160, "#7a49d0"], // zero is a third from the left
+    [210, 160, "#7a49d0"], // zero is a third of the way from the left
     [130, 80, "#b7791f"],
   ]);
   const shares = [{ name: "a", size: 0.25, labels: ["25%"] }];

@@ -43,7 +43,7 @@ test("matches responses to requests, even with another view of the same widget",
   expect(responses[0]!.headers.get("X-Shape")).toBe("2,1");
 });
 
-test("tells the kernel once that a request was aborted", async () => {
+test("tells the kernel only once that a request was aborted", async () => {
   const { model, sent, respond } = connect();
   const kernel = new KernelConnection(model, () => undefined);
   const controller = new AbortController();

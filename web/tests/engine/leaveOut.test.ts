@@ -22,7 +22,7 @@ test("each token is left out in turn", async () => {
   expect(decidingToken(found)).toBe(1);
 });
 
-test("the last token is not named, because without it something else is due", () => {
+test("the last token is not named, because without it another token is predicted", () => {
   expect(decidingToken({ before: -1, after: [-1.5, -1.2, -9] })).toBe(0);
   expect(decidingToken({ before: -1, after: [-1.5, 0.5, -9] })).toBe(1);
 });

@@ -66,7 +66,7 @@ describe.each([
   });
 });
 
-test("the block is told where it changes", () => {
+test("the block is named where it changes", () => {
   const cells = ["block.2.normed2", "block.2.input", "block.1.output", "block.1.middle", "block.0.W_2"];
   const named = (names: string[]) => names.map((name) => ({ name }));
   expect(changedBlocks(2, named(cells))).toEqual([null, null, 1, null, 0]);

@@ -18,7 +18,7 @@ test("blocks and heads are named beside the patterns", () => {
   expect(captions[4]!.x).toBe(0);
 });
 
-test("each band names the heads, and small patterns only by number", () => {
+test("each band names the heads, by number alone if patterns are small", () => {
   const grid = blockGrid(30, 9, 1240, 560)!;
   const bands = Math.ceil(30 / grid.rows);
   const captions = blockCaptions(grid, 30, 9, { block: 0, head: 0 }, words);
@@ -26,7 +26,7 @@ test("each band names the heads, and small patterns only by number", () => {
   expect(captions.slice(0, 9).map(({ text }) => text)).toEqual(["0", "1", "2", "3", "4", "5", "6", "7", "8"]);
 });
 
-test("narrow columns are numbered only now and then", () => {
+test("only some of the narrow columns are numbered", () => {
   const grid = { ...blockGrid(2, 12, 400, 200)!, side: 18, width: 10 };
   const texts = blockCaptions(grid, 2, 12, { block: 0, head: 0 }, words).map(({ text }) => text);
   expect(texts.slice(0, 4)).toEqual(["0", "", "2", ""]);

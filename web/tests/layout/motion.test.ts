@@ -201,7 +201,7 @@ test("rows that are added start apart within the matrix and end in one", () => {
     expect(first(piece).y).toBeLessThanOrEqual(480);
 });
 
-test("a mean draws its row together", () => {
+test("a mean collapses its row", () => {
   const [piece] = plan(`block.${BLOCK}.normed.scale`);
   expect(piece!.values.length).toBe(6);
   expect(last(piece!)).toEqual(cellOf(ROW, 0));

@@ -114,7 +114,7 @@ test("no head is named for a role that none fulfills better than uniform attenti
   });
 });
 
-test("each advice of the server has a German text with the same numbers", () => {
+test("each piece of the server's advice has a German text with the same numbers", () => {
   const german = (what: string) => de.report.advice({ what, because: "?" }, { ...EVIDENCE, fall: 0.02 });
   expect(german("fine-tuning SmolLM2 (--from smollm2)").because).toMatch(/SmolLM2 1.5000 Bits .* 2.0000$/);
   expect(german("more text").what).toBe("mehr Text");

@@ -42,7 +42,7 @@ test("inputs shared with the terminal belong to a stop, and name the page's kind
   expect(INPUTS["002.10"].kinds).toEqual(KINDS);
 });
 
-test("solutions show whole numbers whole, and others with enough decimals", () => {
+test("solutions show whole numbers without decimals, and others with enough of them", () => {
   for (const { id, question } of STOPS)
     if (question.kind === "number") {
       expect(digitsOf(id) === 0, id).toBe(Number.isInteger(question.answer));

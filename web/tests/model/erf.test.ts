@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { erf, exactErf } from "../../src/model/erf";
 
-test("has the values of tables", () => {
+test("agrees with tabulated values", () => {
   expect(exactErf(0.5)).toBeCloseTo(0.5204998778130465, 14);
   expect(exactErf(-2)).toBeCloseTo(-0.9953222650189527, 14);
   expect(exactErf(4)).toBeCloseTo(0.9999999845827421, 14);

@@ -1,4 +1,4 @@
-/** Recomputes each site of many kinds of models from its derivation and compares it to the model's value. */
+/** Recomputes each site of many kinds of models from its derivation and compares it with the model's value. */
 
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";

@@ -3,7 +3,7 @@ import { effectsOf, predictNext, probabilityOf } from "../../src/model/leaveOneO
 
 const TEXT = "a girl sings to her\na girl runs to her\na boy sings to him\n\nalone";
 
-test("counts by hand", () => {
+test("matches counts made by hand", () => {
   // Two lines end in "her", both with "girl"; one ends in "him", without it.
   const [her, him] = [2 * (3 / 4), 1 * (1 / 3)];
   const candidates = predictNext(TEXT, ["girl"]);

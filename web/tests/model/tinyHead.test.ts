@@ -95,7 +95,7 @@ test("matches the lectures: base 3, and an output matrix that swaps the dimensio
   );
 });
 
-test("parses an example of an address", () => {
+test("parses an example from an address", () => {
   const full = {
     ...EXAMPLES.own,
     W_O: [

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { bestWidths, makeSentences, trainWidth, WIDTHS } from "../../src/model/widthSweep";
 
-test("sentences are reproducible, and those of a longer text start like a shorter one", () => {
+test("sentences are reproducible, and a longer text starts like a shorter one", () => {
   expect(makeSentences(20, 3).slice(0, 5)).toEqual(makeSentences(5, 3));
   expect(makeSentences(5, 4)).not.toEqual(makeSentences(5, 3));
 });
@@ -15,7 +15,7 @@ test("wider vectors fit the training sentences at least as well", () => {
   expect(trainWidth(4, settings)).toEqual(points[WIDTHS.indexOf(4)]);
 });
 
-test("finds the widths with the lowest held-out loss in the digits shown", () => {
+test("finds the widths with the lowest held-out loss, to the digits shown", () => {
   const points = [3, 1.00001, 1, 2].map((heldOut, i) => ({ width: 2 ** i, training: 0, heldOut }));
   expect(bestWidths(points, 4)).toEqual([2, 4]);
   expect(bestWidths(points, 5)).toEqual([4]);

@@ -7,11 +7,11 @@ const LESSON = {
   targets: [target(" cat", 2), target(".", 0.1), target(" It", 3), target(" sat", 1), target(".", 0), null],
 };
 
-test("a token without a target stands for the one before", () => {
+test("without a target, the prediction of the token before is shown", () => {
   expect([0, 4, 5, 9].map((row) => targetPosition(LESSON, row))).toEqual([0, 4, 4, 4]);
 });
 
-test("a target is numbered like the token of the text that it is", () => {
+test("a target that is a token of the text is numbered like it", () => {
   expect(LESSON.targets.slice(0, -1).map((_, i) => targetLabel(LESSON, i))).toEqual([
     "␣cat",
     ".₂",

@@ -25,7 +25,7 @@ test("names the part, the tokens and what was done", () => {
   expect(phrase({ site: "final", value: [[1, 2, 3, 4]] })).toBe("final: set to [1.00, 2.00, 3.00] …");
 });
 
-test("says the largest attention weights that were set", () => {
+test("names the largest attention weights that were set", () => {
   const edit = { site: "block.0.head.1.weights", at: [2], value: [[0.125, 0.75, 0.0625]] };
   expect(phraseEdit(en, edit, TOKENS)).toBe(
     "attention weights of “␣sat” in head 0.1: set to “␣duck” 75%, “The” 13%",

@@ -70,7 +70,7 @@ export function readLogit(trace: Trace, token: number, position: number, against
 }
 
 /** Decomposes a head's score between two positions by what each component wrote before the head's block; with
- * `against`, its difference to the score of another key position. */
+ * `against`, its difference from the score of another key position. */
 export function attributeScore(
   trace: Trace,
   block: number,

@@ -182,7 +182,8 @@ export class BlockSteps {
 
   /** The divisor of a QK-norm over all heads together: T × 1.
    *
-   * Keys that several heads share count as often: this changes nothing, unless they are edited in one head only.
+   * Keys that several heads share are counted once per head: this changes nothing, unless they are edited in one
+   * head only.
    */
   jointScale(role: "query" | "key"): Matrix {
     return this.#memo.get(`joint ${role}`, () => {

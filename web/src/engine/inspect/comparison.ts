@@ -93,7 +93,7 @@ interface MatchingRun {
 
 type Bounds = [number, number];
 
-/** The longest run of equal tokens, then those before and after it in the same way (Ratcliff and Obershelp). */
+/** The longest run of equal tokens, and those before and after it, found the same way (Ratcliff and Obershelp). */
 function matchingRuns(one: readonly string[], other: readonly string[], a: Bounds, b: Bounds): MatchingRun[] {
   const { i, j, count } = longestRun(one, other, a, b);
   if (count === 0) return [];

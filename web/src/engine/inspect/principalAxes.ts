@@ -12,7 +12,7 @@ export interface PrincipalAxes {
 const SAME = 1e-5; // vectors whose differences are smaller than this, relative to their size, count as equal
 const MAX_SWEEPS = 30;
 
-/** Projects vectors onto their first two principal components; onto 0 if they are equal. */
+/** Projects vectors onto their first two principal components; all projections are 0 if the vectors are equal. */
 export function principalAxes(vectors: readonly Float32Array[]): PrincipalAxes {
   const [N, C] = [vectors.length, vectors[0]!.length];
   const means = Float64Array.from({ length: C }, (_, c) => mean(vectors.map((vector) => vector[c]!)));
@@ -36,7 +36,7 @@ export function principalAxes(vectors: readonly Float32Array[]): PrincipalAxes {
   };
 }
 
-/** Fixes the sign of a component: the vector farthest out, the first of several, is on the positive side. */
+/** Fixes the sign of a component: the vector farthest out (the first of several) is on the positive side. */
 function pointOutward(coordinates: number[]): number[] {
   const largest = Math.max(...coordinates.map(Math.abs));
   const furthest = coordinates.find((value) => Math.abs(value) >= (1 - 1e-4) * largest)!;

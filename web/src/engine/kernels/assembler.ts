@@ -22,7 +22,7 @@ export const i32 = (value: number): Code => [0x41, ...signed(value)];
 export const add = (a: Code, b: Code): Code => [...a, ...b, 0x6a];
 export const subtract = (a: Code, b: Code): Code => [...a, ...b, 0x6b];
 
-/** Runs the body, and again as long as the condition is not zero. */
+/** Runs the body once, and again as long as the condition is not zero. */
 export const doWhile = (body: Code, condition: Code): Code => [
   ...[0x03, 0x40], // loop without a result
   ...body,
@@ -77,7 +77,7 @@ export interface WasmFunction {
   body: Code;
 }
 
-/** Numbers the locals of a function: `declare("i32")` is the next one. */
+/** Assigns numbers to the locals of a function: `declare("i32")` returns the next one. */
 export function makeLocals(): { declare: (type: ValueType) => Local; all: Local[] } {
   const all: Local[] = [];
   const declare = (type: ValueType): Local => {

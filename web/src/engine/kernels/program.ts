@@ -35,7 +35,7 @@ import {
 } from "./assembler";
 
 export const COLUMNS = 8; // a row's length is padded to a multiple of this
-export const OUTPUTS = 4; // rows of W that one pass over x is multiplied with
+export const OUTPUTS = 4; // rows of W that x is multiplied by in one pass
 export const MOST_VECTORS = 3; // rows of x in one pass: 3 × 4 sums and 4 operands fill 16 registers
 
 export type Multiply = (x: number, w: number, y: number, row: number, yRow: number, outputs: number) => void;

@@ -43,7 +43,7 @@ interface LoadedModel extends LiveModel {
   gpu: GpuRunner | null;
 }
 
-const KEPT_BYTES = 256e6; // of models in memory; the least recently used ones beyond this are loaded again when needed
+const KEPT_BYTES = 256e6; // of models in memory; beyond this, the least recently used are dropped until needed again
 const NOTHING_PULLED: Schemas["PullState"] = { name: null, state: "none", done: 0, total: 0, error: null };
 const KEPT_MODELS = 2; // of any size, so that two can be compared
 
@@ -87,7 +87,7 @@ export class LiveModels {
         },
         () => {
           this.#loading.delete(name);
-          this.onprogress({ model: name, done: 0, total: 0 }); // nothing is being loaded any more
+          this.onprogress({ model: name, done: 0, total: 0 }); // nothing is being loaded anymore
         },
       );
     return model;
@@ -155,10 +155,10 @@ export class LiveModels {
   }
 }
 
-/** What a model needs that was never opened here, if there is no network; other errors stay as they are. */
+/** Says that a model that was never opened here needs a network; other errors are returned unchanged. */
 function explain(error: unknown, name: string): unknown {
   if (!(error instanceof ApiError) || error.code !== UNREACHABLE) return error;
-  const message = `${name} has not been loaded in this browser yet: that needs a network connection once`;
+  const message = `${name} has not been loaded in this browser yet: loading it the first time requires a network connection`;
   return new ApiError(error.status, message, "model_not_stored", { name });
 }
 

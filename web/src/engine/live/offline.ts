@@ -12,7 +12,7 @@ export async function enableOffline(script: string): Promise<void> {
     () => true,
     () => false,
   );
-  if (workers.controller) return; // without a network, looking for a newer one may take long
+  if (workers.controller) return; // without a network, looking for a newer one may take a long time
   const controlled = new Promise((resolve) =>
     workers.addEventListener("controllerchange", resolve, { once: true }),
   );

@@ -1,7 +1,7 @@
 /** Answers a published page's requests when there is no network.
  *
  * Pieces of weights are named by their hash, so that a stored one is never out of date. Of every other file, the
- * newest is fetched, and the stored one is used without a network.
+ * newest version is fetched, and the stored one is used if there is no network.
  */
 
 import { sha256 } from "../weights/sha256";

@@ -12,7 +12,7 @@ const MAX_TRACES = 4;
 const MAX_TOKENS = 4096; // in a text, and in total in the texts that its edits patch from
 const MAX_TEXTS = 16; // texts that the edits of one trace may patch from
 const NO_EDITS = "[]";
-/** So many tokens after a cached trace are run on the CPU, with the keys and values of the tokens before them. An
+/** Up to this many tokens after a cached trace are run on the CPU, with the keys and values of the tokens before them. An
  * estimate: it was not measured on any GPU. */
 const FEW_TOKENS = 8;
 

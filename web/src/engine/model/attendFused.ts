@@ -11,7 +11,7 @@ import { hasCap, softmaxRow } from "./attentionSteps";
 import type { AttentionMask } from "./mask";
 import { dot, firstRows, range, takeHead, zeros } from "./tensor";
 
-const FEW_ROWS = 8; // up to so many query positions, matrix products cost more than they save
+const FEW_ROWS = 8; // up to this many query positions, matrix products cost more than they save
 const ROWS_AT_ONCE = 64; // query positions
 
 /** The same result as the lecture's steps, head by head: T H·D, S H·D, S H·D → T H·D. */

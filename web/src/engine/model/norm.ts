@@ -46,7 +46,7 @@ export class Norm {
     return normed;
   }
 
-  /** The norm with the gains of `count` features from `first` on alone, for a scale that is known; only for `rms`. */
+  /** The norm of only `count` features, from `first` on, to be applied with a known scale; only for `rms`. */
   ofFeatures(first: number, count: number): Norm {
     return new Norm(this.gain.subarray(first, first + count), null, this.epsilon);
   }

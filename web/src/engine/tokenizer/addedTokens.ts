@@ -1,4 +1,4 @@
-/** Tokens that are split off before the model sees the text: special ones, and others of the user's. */
+/** Tokens that are split off before the model sees the text: special ones, and others that the user added. */
 
 import type { AddedToken } from "./file";
 import { Trie } from "./trie";
@@ -23,7 +23,7 @@ export class AddedTokens {
   readonly #inText = new Trie();
   readonly #inNormalizedText = new Trie();
 
-  /** A token of the model keeps its id, and the others follow. */
+  /** A token in the model's vocabulary keeps its id; the ids of the others follow. */
   constructor(tokens: AddedToken[], vocabulary: TokenVocabulary, normalize: (text: string) => string) {
     let next = vocabulary.ids.size;
     for (const token of tokens) {

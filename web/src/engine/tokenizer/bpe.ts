@@ -45,7 +45,7 @@ export class Bpe implements TokenModel {
     return id;
   }
 
-  /** The id of two tokens joined. Most vocabularies list them in the order of the merges, so that looking at the
+  /** The id of two tokens joined. Most vocabularies list them in the order of the merges, so looking at the
    * `expected` id is faster than looking up the text. */
   #findMerged(left: string, right: string, expected: number): number {
     const token = this.vocabulary.tokens[expected];
@@ -104,7 +104,7 @@ export class Bpe implements TokenModel {
     );
   }
 
-  /** Merges the pair of the lowest rank, the leftmost of several, until there is none. */
+  /** Repeatedly merges the pair of the lowest rank (the leftmost of several) until there is none. */
   #merge(ids: number[]): number[] {
     const n = ids.length;
     if (n < 2 || !this.#ranks.size) return ids;

@@ -52,7 +52,7 @@ export interface TokenizerFile {
   model: BpeFile | UnigramFile | WordLevelFile;
 }
 
-/** Refuse a part of the file that is not implemented. */
+/** Refuses a part of the file that is not implemented. */
 export function unsupported(part: string): never {
   throw new UserError(
     `this tokenizer cannot run in the browser: tokenizer.json has ${part}, which is not supported`,

@@ -1,4 +1,4 @@
-/** Oniguruma's regular expressions, which tokenizer.json has, as JavaScript's.
+/** Translates Oniguruma's regular expressions, which tokenizer.json contains, to JavaScript's.
  *
  * They differ in what \s and \w match, in `.`, `^` and `$`, and in possessive quantifiers, atomic groups and
  * case-insensitive groups, which not every browser has. Characters that were added to Unicode 16 or later may be
@@ -9,7 +9,7 @@ import { unsupported } from "./file";
 
 const SPACE = "\\p{White_Space}";
 const WORD = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\xb2\\xb3\\xb9\\xbc-\\xbe";
-// Each set, and the set of all other characters. `null` needs brackets of its own.
+// The content of each set, and of the set of all other characters; null if that needs brackets of its own.
 const SETS: Record<string, [string, string | null]> = {
   s: [SPACE, "\\P{White_Space}"],
   d: ["\\p{Nd}", "\\P{Nd}"],

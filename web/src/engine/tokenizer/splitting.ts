@@ -1,6 +1,6 @@
 /** Splitting a text at the matches of a regular expression. */
 
-/** Part of a text; `first` tells whether it is the start of the whole text. */
+/** Part of a text; `first` is whether it is the start of the whole text. */
 export interface PreToken {
   text: string;
   first: boolean;
@@ -52,7 +52,7 @@ const BEHAVIORS: Record<SplitBehavior, (spans: SplitSpan[]) => SplitSpan[]> = {
   MergedWithNext: (spans) => join(spans.reverse(), (span, previous) => span.matched && !previous).reverse(),
 };
 
-/** Joins a span with the one before it if `joins`, which is told whether the one before was a match. */
+/** Joins a span with the one before it if `joins` says so, given the span and whether the one before was a match. */
 function join(spans: SplitSpan[], joins: (span: SplitSpan, previous: boolean) => boolean): SplitSpan[] {
   const joined: SplitSpan[] = [];
   let previous = false;

@@ -59,7 +59,7 @@ export class Tokenizer {
     return explain(() => new Tokenizer(JSON.parse(text) as TokenizerFile, config, ends));
   }
 
-  /** The tokenizer in a tokenizer.json that was parsed, which may be damaged. */
+  /** The tokenizer in a parsed tokenizer.json, which may be damaged. */
   static read(file: unknown, config: TokenizerConfig, ends: number[] = []): Tokenizer {
     return explain(() => new Tokenizer(file as TokenizerFile, config, ends));
   }

@@ -8,7 +8,7 @@ export interface GpuOptions {
   minParameters?: number;
 }
 
-/** A device with the adapter's largest buffers; null if there is no GPU, or only one that software imitates. */
+/** A device with the adapter's largest buffers; null if there is no GPU, or only one that software emulates. */
 export async function openDevice({ software = false }: GpuOptions): Promise<GpuDevice | null> {
   const { gpu } = navigator as { gpu?: Gpu };
   try {
@@ -23,7 +23,7 @@ export async function openDevice({ software = false }: GpuOptions): Promise<GpuD
 
 /** Whether the adapter computes on the CPU, where WebAssembly is faster. */
 export function isSoftware({ info }: GpuAdapter): boolean {
-  if (!info || info.isFallbackAdapter) return true; // without a description, better safe
+  if (!info || info.isFallbackAdapter) return true; // without a description, assume software
   const description = `${info.vendor} ${info.architecture} ${info.description}`;
   return /swiftshader|llvmpipe|lavapipe|software|basic render/i.test(description);
 }

@@ -96,7 +96,7 @@ class GpuBlock {
     return new GpuBlock(block.config, await uploadSteps(block, mask, rotated, operations));
   }
 
-  /** x → h, in the place of x. */
+  /** x → h, which overwrites x. */
   encode(encoder: GpuCommandEncoder, memory: Scratch): void {
     const { steps, config } = this;
     const { T, x, middle, normed, projected, query, key, value, mixed, hidden, gate, cos, sin } = memory;
@@ -142,7 +142,7 @@ class GpuBlock {
 
 async function uploadSteps(block: Block, mask: AttentionMask, rotated: boolean, operations: Operations) {
   const { config, attention, feedforward } = block;
-  // QK-norm is of each head alone, or of all heads together.
+  // QK-norm normalizes each head alone, or all heads together.
   const [n_head, n_kv_head] = [config.n_head, config.n_kv_head];
   const [groups, kvGroups] = config.qk_norm_joint ? [1, 1] : [n_head, n_kv_head];
   const optional = (norm: Norm | null, groups = 1) => (norm ? operations.norm(norm, groups) : null);

@@ -83,7 +83,7 @@ export class Operations {
     return this.#elementwise(activate(this.config.feedforward), this.config.d_hidden);
   }
 
-  /** gate → f(gate) ∘ x, in the place of x. */
+  /** gate → f(gate) ∘ x, which overwrites x. */
   multiplyGate(): Promise<GpuOperation> {
     return this.#elementwise(multiplyGate(this.config.feedforward), this.config.d_hidden);
   }
@@ -138,7 +138,7 @@ export class Operations {
     return buffer;
   }
 
-  /** A new buffer that `write` fills. Throws if the GPU has no such room. */
+  /** A new buffer that `write` fills. Throws if the GPU does not have enough memory. */
   #fill(bytes: number, write: (memory: Uint8Array<ArrayBuffer>) => void): GpuBuffer {
     const size = 4 * Math.ceil(bytes / 4);
     if (size > this.device.limits.maxStorageBufferBindingSize)

@@ -7,7 +7,7 @@ import { type GpuOptions, openDevice } from "./device";
 import { type GpuRun, GpuTransformer } from "./forward";
 import { MOST_FEATURES } from "./shaders";
 
-/** The least number of parameters in the blocks for which a GPU is used. An estimate: it was not measured on any GPU. */
+/** How many parameters the blocks must have for a GPU to be used. An estimate: it was not measured on any GPU. */
 const MIN_PARAMETERS = 20e6;
 
 /** Runs one model on a GPU, from the first run until one fails. */
@@ -28,7 +28,7 @@ export class GpuRunner {
     return isSupported && parameters >= minParameters ? new GpuRunner(network, () => open(options)) : null;
   }
 
-  /** Null if the browser gives no GPU, or if it failed in this run or in an earlier one. */
+  /** Null if the browser offers no GPU, or if it failed in this run or in an earlier one. */
   async run(ids: readonly number[]): Promise<GpuRun | null> {
     if (this.#closed) return null;
     try {
@@ -65,7 +65,7 @@ export class GpuRunner {
   }
 }
 
-/** Throws what the GPU reports about this work, which it does later than the calls return. */
+/** Throws the error that the GPU reports for this work, which arrives after the calls return. */
 async function checked<T>(device: GpuDevice, work: () => Promise<T>): Promise<T> {
   const filters = ["validation", "out-of-memory", "internal"] as const;
   for (const filter of filters) device.pushErrorScope(filter);

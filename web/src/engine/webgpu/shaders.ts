@@ -1,7 +1,7 @@
 /** The shaders, in WGSL. All numbers are float32.
  *
  * Shapes: T positions, the second index of a dispatch or the number of rows of an input; n inputs, m outputs; H heads,
- * D features per head. Matrices are stored row by row. The length of an input's buffer tells how many rows it has.
+ * D features per head. Matrices are stored row by row. The length of an input's buffer determines how many rows it has.
  */
 
 import type { NumberType } from "../kernels/kernels";
@@ -17,7 +17,7 @@ const STORED: Record<NumberType, string> = {
 @group(0) @binding(1) var<storage, read> W: array<f32>;
 fn stored(i: u32) -> f32 { return W[i]; }
 `,
-  // Subnormal numbers are converted from integers: a GPU may take them for zero.
+  // Subnormal numbers are converted from integers: a GPU may treat them as zero.
   float16: `
 @group(0) @binding(1) var<storage, read> W: array<u32>;
 fn stored(i: u32) -> f32 {
@@ -36,7 +36,7 @@ fn stored(i: u32) -> f32 { return f32(extractBits(W[i / 4], 8 * (i % 4), 8)); }
 
 /** y = x Wᵀ + b: T × n → T × m. A workgroup computes 64 × 64 numbers of y, a thread 4 × 4 of them.
  *
- * The products of 16 inputs at a time are summed on their own, which halves the rounding errors of long sums.
+ * The products of 16 inputs at a time are summed separately, which halves the rounding errors of long sums.
  */
 export const matmul = (type: NumberType) => `
 override n: u32;
@@ -71,7 +71,7 @@ fn main(
       if (start + k < n && output < m) { wTile[k][at / 16] = stored(output * n + start + k); }
     }
     workgroupBarrier();
-    var products = array<vec4f, 4>(); // SwiftShader resets it only if that is written here
+    var products = array<vec4f, 4>(); // SwiftShader resets it only if it is initialized here
     for (var k = 0; k < 16; k++) {
       let j = 4 * thread.x;
       let w = vec4f(wTile[k][j], wTile[k][j + 1], wTile[k][j + 2], wTile[k][j + 3]);
@@ -137,7 +137,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) th
 }
 `;
 
-/** RoPE, in place: x is T × H·D; the cosines and sines are T × `pairs`, and further features stay as they are. */
+/** RoPE, in place: x is T × H·D; the cosines and sines are T × `pairs`, and further features are left unchanged. */
 export const ROTATE = `
 override H: u32;
 override D: u32;
@@ -281,7 +281,7 @@ fn main(@builtin(global_invocation_id) id: vec3u) {
 }
 `;
 
-/** f(gate) ∘ x, in the place of x. */
+/** f(gate) ∘ x, which overwrites x. */
 export const multiplyGate = (feedforward: Config["feedforward"]) => `
 override width: u32;
 @group(0) @binding(0) var<storage, read> gate: array<f32>;

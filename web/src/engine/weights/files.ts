@@ -16,7 +16,7 @@ export function openFiles(source: FileSource): ReadModelFile {
   return "address" in source ? fetchFiles(source.address) : embeddedFiles(source.files);
 }
 
-/** Files in a folder among these. */
+/** Reads the files in one of the folders. */
 export function inFolder(readFile: ReadModelFile, folder: string): ReadModelFile {
   return (name, ...more) => readFile(`${folder}/${name}`, ...more);
 }
@@ -50,7 +50,7 @@ export function changed(file: string): ApiError {
 }
 
 export function damaged(file: string, reason: string): ApiError {
-  const message = `${file} is damaged: ${reason}; reload the page, and if this stays, ask its author to publish it again`;
+  const message = `${file} is damaged: ${reason}; reload the page, and if this persists, ask its author to publish it again`;
   return new ApiError(500, message, "weights_damaged", { file, reason });
 }
 
@@ -75,7 +75,7 @@ async function fetchTwice(address: URL): Promise<Response> {
   }
 }
 
-/** Reads a stream into one array, which is allocated at once if its length is known: chunks are large garbage. */
+/** Reads a stream into one array, which is allocated at once if its length is known, so that no large chunks are left as garbage. */
 async function collect(
   stream: ReadableStream<Uint8Array<ArrayBuffer>>,
   onbytes: (done: number) => void,

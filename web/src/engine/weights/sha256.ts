@@ -65,7 +65,7 @@ function firstPrimes(count: number): number[] {
   return primes;
 }
 
-/** The first 32 bits after the point. */
+/** The first 32 bits after the binary point. */
 function fractionBits(value: number): number {
   return Math.floor((value % 1) * 2 ** 32) | 0;
 }

@@ -168,5 +168,8 @@ function checkIndex(index: WeightIndex): void {
     ),
   );
   if (bytes !== index.bytes || needed !== index.bytes)
-    throw damaged(INDEX_FILE, `its pieces have ${bytes} bytes and its tensors ${needed}, of ${index.bytes}`);
+    throw damaged(
+      INDEX_FILE,
+      `its pieces have ${bytes} bytes and its tensors ${needed}, expected ${index.bytes}`,
+    );
 }

@@ -37,8 +37,8 @@ describe.skipIf(Object.keys(recorded).length === 0)("with models recorded by the
       for (const [name, numbers] of Object.entries(sites)) {
         const site = parseSite(name, config);
         expect(siteShape(site, config, ids.length), name).toEqual(numbers.shape);
-        // What is small only by cancellation is measured by what it is computed from: a mean may be close to 0, and
-        // so may the few scores that a mask leaves.
+        // Values that are small only by cancellation are measured against those they are computed from: a mean may be
+        // close to 0, and so may the few scores that a mask leaves.
         const measure = sites[name.replace(/mean$/, "scale").replace(/masked$/, "scaled")]!;
         const columns = numbers.shape[1] ?? 1;
         const error = relativeError(trace.read(name).values, decode(numbers), columns, decode(measure));

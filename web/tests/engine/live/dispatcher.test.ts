@@ -40,7 +40,7 @@ test("does not compute a request that was aborted before it began", async () => 
   expect(computed).toEqual([0, 3]);
 });
 
-test("reads an abort that arrived during a computation before it starts the next one", async () => {
+test("reads an abort that arrived during a computation before starting the next one", async () => {
   const { port1, port2 } = new MessageChannel();
   const computed: number[] = [];
   const { dispatcher, sent } = dispatch({

@@ -48,7 +48,7 @@ test("an aborted request is rejected at once, and the worker is told", async () 
   respond(id, "too late"); // ignored
 });
 
-test("a request that was aborted before is not sent, and one that was answered is not aborted", async () => {
+test("a request that was aborted beforehand is not sent, and one that was answered is not aborted", async () => {
   const { connection, sent, respond } = connect();
   const aborted = connection.fetch("/api/a", { signal: AbortSignal.abort() });
   await expect(aborted).rejects.toMatchObject({ name: "AbortError" });
@@ -68,7 +68,7 @@ test("reports progress", () => {
   expect(seen).toEqual([{ model: "my", done: 5, total: 10 }]);
 });
 
-test("when the worker stops, requests fail with its reason, also later ones", async () => {
+test("when the worker stops, requests fail with its reason, including later ones", async () => {
   const { connection, fail } = connect();
   const client = new ApiClient(connection.fetch);
   const request = client.models();

@@ -78,7 +78,7 @@ test("opens a model once, with progress, in WebAssembly", async () => {
   expect(tokenizer.encode("b a")).toEqual([1, 0]);
 });
 
-test("drops the least recently used models, but never the two last ones", async () => {
+test("drops the least recently used models, but never the last two", async () => {
   const files = publish();
   const entry = { folder: "model-0", ends: [2], answers: {}, sha256: {} };
   files["live.json"] = toBytes({ models: ["a", "b", "c"].map((name) => ({ ...entry, details: { name } })) });
@@ -86,7 +86,7 @@ test("drops the least recently used models, but never the two last ones", async 
   const loads = async (name: string) => {
     const before = asked.length;
     await models.open(name);
-    await new Promise((resolve) => setTimeout(resolve)); // what is dropped is dropped later
+    await new Promise((resolve) => setTimeout(resolve)); // models are dropped later
     return asked.length > before;
   };
   expect(await loads("a")).toBe(true);
@@ -138,7 +138,7 @@ test("names a missing or damaged file, and tries again on the next request", asy
   expect(await call("/api/open", request)).toMatchObject({ name: "</script>" });
 });
 
-test("says that a model which was never loaded needs the network once", async () => {
+test("says that a model that was never loaded needs the network once", async () => {
   const files = publish();
   const readFile = openFiles({ files });
   const models = new LiveModels(
@@ -150,6 +150,7 @@ test("says that a model which was never loaded needs the network once", async ()
   );
   await expect(models.open("</script>")).rejects.toMatchObject({
     code: "model_not_stored",
-    message: "</script> has not been loaded in this browser yet: that needs a network connection once",
+    message:
+      "</script> has not been loaded in this browser yet: loading it the first time requires a network connection",
   });
 });

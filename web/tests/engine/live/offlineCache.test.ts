@@ -35,7 +35,7 @@ function host(files: Record<string, string>) {
   return { state, stored, cache, get };
 }
 
-test("asks the host first, and uses what is stored when it is out of reach", async () => {
+test("asks the host first, and uses what is stored when the host is out of reach", async () => {
   const { state, get } = host({ [SITE]: "old page" });
   expect(await get(`${SITE}?text=a`)).toBe("old page");
   state.files[SITE] = "new page";

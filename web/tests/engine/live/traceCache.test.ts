@@ -30,7 +30,7 @@ function compute(ids: readonly number[]): GpuRun {
 
 const about = (text: number[]) => ({ model: "model", text });
 
-test("a trace has the stream that the GPU computed, which runs a text once for several requests", async () => {
+test("a trace has the stream computed by the GPU, which runs a text once for several requests", async () => {
   const { cache, onGpu } = open();
   const text = range(12);
   await Promise.all([cache.prepare(about(text)), cache.prepare(about(text))]);
@@ -39,7 +39,7 @@ test("a trace has the stream that the GPU computed, which runs a text once for s
   expect(cache.trace(about(text)).stream).toEqual(new Trace(network, text).stream);
 });
 
-test("a few more tokens are run on the CPU, with the keys and values of the GPU", async () => {
+test("a few more tokens are run on the CPU, with the keys and values from the GPU", async () => {
   const { cache, onGpu } = open();
   for (const length of [5, 12, 14]) await cache.prepare(about(range(length)));
   expect(onGpu.mock.calls).toEqual([[range(12)]]);
@@ -55,7 +55,7 @@ test("the texts that edits patch from are run as well", async () => {
   expect(onGpu.mock.calls).toEqual([[range(12)], [range(10, 1)]]);
 });
 
-test("without a result of the GPU, the CPU computes the trace", async () => {
+test("without a result from the GPU, the CPU computes the trace", async () => {
   const { cache } = open(() => Promise.resolve(null));
   await cache.prepare(about(range(12)));
   expect(cache.trace(about(range(12))).stream).toEqual(new Trace(network, range(12)).stream);

@@ -1,4 +1,4 @@
-/** Encodes and decodes texts with tokenizers of many kinds, and compares to what Python recorded. */
+/** Encodes and decodes texts with tokenizers of many kinds, and compares the results with what Python recorded. */
 
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";

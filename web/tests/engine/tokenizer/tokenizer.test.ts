@@ -129,7 +129,7 @@ test.each<[keyof TokenizerFile, TokenizerPart, string]>([
   expect(() => bytes({ [part]: settings })).toThrow(`tokenizer.json has ${name}, which is not supported`);
 });
 
-test("a damaged file is one clear error", () => {
+test("a damaged file causes one clear error", () => {
   expect(() => Tokenizer.parse("{", CONFIG)).toThrow(
     /^tokenizer.json is not a tokenizer \(.*\); copy it again/,
   );

@@ -37,7 +37,7 @@ test("asks for a device on the first run, and only once if there is none", async
   expect(open).toHaveBeenCalledOnce();
 });
 
-test("gives a device back that has too little memory", async () => {
+test("gives back a device that has too little memory", async () => {
   const device = makeDevice();
   const open = vi.fn(() => Promise.resolve(device as unknown as GpuDevice));
   const runner = GpuRunner.create(makeNetwork(), { minParameters: 0 }, open)!;

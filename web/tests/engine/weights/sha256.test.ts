@@ -23,7 +23,7 @@ test("hashes part of a buffer", () => {
   expect(hex(computeSha256(part))).toBe(createHash("sha256").update(part).digest("hex"));
 });
 
-test("gives the same with and without the browser's implementation", async () => {
+test("gives the same hash with and without the browser's implementation", async () => {
   const bytes = Uint8Array.from({ length: 77 }, (_, i) => i);
   const expected = createHash("sha256").update(bytes).digest("hex");
   expect(await sha256(bytes)).toBe(expected);

@@ -102,7 +102,7 @@ test("names a file that is missing", async () => {
 
 test.each([
   [{ format: 2 }, "its format is 2, expected 1"],
-  [{ bytes: 200 }, "its pieces have 187 bytes and its tensors 187, of 200"],
+  [{ bytes: 200 }, "its pieces have 187 bytes and its tensors 187, expected 200"],
 ])("refuses an index that does not add up: %o", async (change, message) => {
   const { index, read } = publish(64);
   const loading = Weights.load({ ...index, ...change }, new ReferenceKernels(), read);
