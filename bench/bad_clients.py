@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 PATIENCE = 60  # seconds after which a server that neither answers nor closes the connection has failed
 PAUSE = 0.2  # seconds between attempts of a client that is not kept waiting
-FLOOD, CHUNK = 2**22, 2**16  # bytes, the first more than the server accepts in a body
+FLOOD, CHUNK = 2**22, 2**16  # bytes; the first is more than the server accepts in a body
 
 Attempt = Callable[["Connection", random.Random], Awaitable[None]]
 
@@ -34,7 +34,7 @@ class Connection:
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
-    head: str  # of an authenticated request, without its first line and the lengths
+    head: str  # of an authenticated request, without its first line and its length
     model: str
 
     async def send(self, data: bytes) -> None:
@@ -119,7 +119,7 @@ ATTEMPTS: tuple[Attempt, ...] = (
 async def run_bad_clients(
     url: str, token: str, model: str, count: int, seconds: float, most: float = math.inf
 ) -> BadCounts:
-    """Run this many misbehaving clients, of one kind after the other, for a while or at `most` attempts each."""
+    """Run this many misbehaving clients, cycling through the kinds, for some seconds or at `most` attempts each."""
     counts, until = BadCounts(), time.monotonic() + seconds
     address = urlsplit(url)
     head = f"Host: {address.netloc}\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n"

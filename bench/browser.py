@@ -14,8 +14,8 @@ The page is published to a folder and served as static files. Prints one JSON li
     memory           memory that the browser's page needs for this model, divided by weights_mb
     load             load average of the machine before the run
 
-At most 100 ms for typed_ms at 1M and 300 ms at 10M; for SmolLM2, 2,500 ms for text_ms and 400 ms for typed_ms. At
-least 50 tokens per second at 1M, 3 at 135M. At most 1.5 for memory.
+The targets are at most 100 ms for typed_ms at 1M and 300 ms at 10M; for SmolLM2, 2,500 ms for text_ms and 400 ms for
+typed_ms; at least 50 tokens per second at 1M and 3 at 135M; and at most 1.5 for memory.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def random_model(name: str) -> LanguageModel:
 
 
 def renderer_memory(browser: Browser) -> float:
-    """Return the megabytes that the browser's pages take: their share of what is resident."""
+    """Return the memory of the browser's pages in megabytes: their share of what is resident."""
     session = browser.new_browser_cdp_session()
     processes = session.send("SystemInfo.getProcessInfo")["processInfo"]
     session.detach()
@@ -120,7 +120,7 @@ def measure(browser: Browser, address: str, model: LanguageModel, rounds: int) -
     prompt = page.get_by_label("Input text")
     texts, typed = [], []
     for letter in ascii_lowercase[: rounds + 1]:
-        # The first token differs, so nothing of an earlier run can be used again.
+        # The first token differs, so nothing from an earlier run can be reused.
         other = f"{letter.upper()}, {text}"
         texts.append(timed(page, lambda other=other: prompt.fill(other)))  # type: ignore[misc]
         prompt.press("End")
@@ -149,7 +149,7 @@ def generating_speed(page: Page, seconds: float) -> float:
 
 
 def run(name: str, numbers: str, rounds: int, empty_mb: float) -> dict[str, Any]:
-    """Publish a model and measure it. `empty_mb` is what a page with a model of no size takes."""
+    """Publish a model and measure it. `empty_mb` is the memory of a page with a model of negligible size."""
     load_average = round(os.getloadavg()[0], 1)
     model = random_model(name) if name in SHAPES else load(pull(name) if name == "smollm2" else name, "cpu")
     with tempfile.TemporaryDirectory() as folder:

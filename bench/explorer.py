@@ -17,7 +17,7 @@ line; each figure is the median of several measurements:
     load           load average of the machine before the run
 
 With --interactions, measures a reader's actions on the page instead, by default with the built-in model, and
-with reduced motion: each figure is the median from a key press or click to the last repaint, at most 100 ms.
+with reduced motion: each figure is the median time from a key press or click to the last repaint, at most 100 ms.
 
 On a busy machine, a forward pass slows down far more than the page does, which loosens the bounds, so the figures
 are meaningful only at a load well under 1.

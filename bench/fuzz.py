@@ -1,7 +1,7 @@
 """Fuzz the readers: a damaged file must load or give a one-line error, quickly and with little memory.
 
 Usage: python -m bench.fuzz [--files 100000] [--seed 0] [--kind KIND] [--short]. The files are of every kind in
-`bench.fuzz_targets` and `bench.fuzz_imports`, or of one: models of all families, GGUF, tokenizers, runs with their
+`bench.fuzz_targets` and `bench.fuzz_imports`, or of KIND: models of all families, GGUF, tokenizers, runs with their
 snapshots and checkpoints, cached tokens, n-gram models, word vectors, packed texts, chat templates, archives that
 expand to 256 MB, models of llama2.c and nanoGPT, adapters, items to score, and documents. Prints one JSON line.
 `crashed` lists the files that were neither accepted nor rejected, `slow` and `large` those that took more
@@ -91,13 +91,13 @@ def try_one(target: Target, rng: random.Random) -> tuple[str, float]:
         where = traceback.extract_tb(error.__traceback__)[-1]
         outcome = f"{type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})"
     seconds = _seconds() - start
-    target.path.unlink()  # the next reader must not see it memory-mapped
+    target.path.unlink()  # it may still be memory-mapped, so do not overwrite it in place
     target.path.write_bytes(target.valid)
     return outcome, seconds
 
 
 def _replace_number(data: bytes, rng: random.Random) -> bytes | None:
-    """Replace one number in a JSON file by an edge case; None if it has no numbers."""
+    """Replace one number in a JSON file with an edge case; None if it has no numbers."""
     found = list(re.finditer(rb"(?<=[:\[,\s])-?\d+(\.\d+)?(e-?\d+)?(?=[,\s\]}])", data))
     if not found:
         return None
@@ -158,7 +158,7 @@ def measure(n_file: int, seed: int, place: Path, kind: str | None = None) -> dic
 
 
 def _seconds() -> float:
-    """The processor time used by this process and those that it started, which does not depend on other programs."""
+    """The processor time of this process and its children, which does not depend on other programs."""
     usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 

@@ -95,7 +95,7 @@ def _nanogpt(place: Path) -> Iterator[Target]:
     with zipfile.ZipFile(checkpoint) as archive:
         start = archive.infolist()[1].header_offset  # after the pickle
         contents = archive.start_dir
-    # The pickle, whose checksum is not compared by torch; the table of contents; all of it.
+    # The pickle, whose checksum torch does not verify; the table of contents; the whole file.
     for begin, end in ((0, start), (contents, 0), (0, 0)):
         yield Target("nanogpt", checkpoint, lambda: load(checkpoint, "cpu"), begin, end, 10)
     yield Target("nanogpt", characters, lambda: load(checkpoint, "cpu"), weight=20)

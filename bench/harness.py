@@ -1,11 +1,11 @@
 """Compare the scores of lm-evaluation-harness from our server with those from transformers, item by item.
 
 Usage: python -m bench.harness PYTHON [--model stories] [--items 500] [--batch 32].
-PYTHON is an interpreter of an environment with `lm-eval[api]`, transformers and torch. The items are generated from the
-story grammar: multiple choice (which of two sentences comes next), cloze (the last word of a sentence), and the
+PYTHON is the interpreter of an environment with `lm-eval[api]`, transformers and torch. The items are generated from
+the story grammar: multiple choice (which of two sentences comes next), cloze (the last word of a sentence), and the
 perplexity of documents. The harness runs its local-completions client against `clearhead serve`, and its hf model on
-the folder that the model exports to. Prints one JSON line with, for each kind, the largest difference of a
-log-probability, how many answers differ, and the metrics of both; and the seconds that each run took.
+the folder that the model exports to. Prints one JSON line: for each kind, the largest difference
+between log-probabilities and the number of answers that differ; the metrics of both; and the seconds for each run.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Run the labs that train, at full length and with three seeds, and check their claims.
 
 Usage: python -m bench.labs [NAME …] [--seeds 3]. Prints one JSON line: for each lab, the lowest, mean and
-highest of its numbers over the seeds, whether its claim holds with every seed, and the time taken. The test
-suite runs the same labs with fewer seeds and steps (tests/labs).
+highest value of each of its numbers over the seeds, whether its claim holds with every seed, and the time taken.
+The test suite runs the same labs with fewer seeds and steps (tests/labs).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Usage: python -m bench.live_weights [MODEL] [TEXT] [--short]. By default, the built-in model on stories that it was not
 trained on. Decodes the published files of each number type, and evaluates a model with those weights. Prints one JSON
-line per type; `ratio` is the perplexity relative to that of the model as it is.
+line per type; `ratio` is the perplexity relative to that of the original model.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from clearhead.export.live_weights import NumberType, encode_weights
 from clearhead.language_model import LanguageModel, load
 from clearhead.text.stories import stories
 
-UNSEEN_SEED = 77  # of stories; those that the built-in model was trained on have others
+UNSEEN_SEED = 77  # of stories; the built-in model was trained on stories with other seeds
 KINDS = {"float32": "<f4", "float16": "<f2", "int8": "i1"}
 
 

@@ -7,7 +7,7 @@ Retry-After. Each response is compared with that of the same query sent alone. M
 disconnect and send garbage (`bench.bad_clients`).
 
 Prints one JSON line. The targets are
-- no `mismatches`, and no `errors`: any status but 200 and 429 for a good client, or but 4xx for a bad one;
+- no `mismatches`, and no `errors`: any status except 200 and 429 for a good client, or except 4xx for a bad one;
 - memory at rest after the load (`after_mb`) within 5% of that after the warmup (`before_mb`), and its peak in the
   last quarter of the load (`end_mb`) no higher than during the warmup (`warm_mb`);
 - first tokens that come equally soon for all clients: `slowest_client` is the longest mean time to the first token

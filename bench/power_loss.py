@@ -65,7 +65,7 @@ def train(place: Path) -> None:
 
 @contextmanager
 def breaking(steps: set[int]) -> Iterator[None]:
-    """The loss of these steps is not finite, until the run has returned to an earlier state."""
+    """Make the loss of these steps non-finite, until the run has returned to an earlier state."""
     real = Trainer._forward_backward
 
     def forward_backward(self: Trainer, lr_scale: float) -> tuple[float, float]:

@@ -2,11 +2,11 @@
 
     python -m bench.small_texts TEXT --minutes 2 [--seeds 3] [--set tokenizer=char] [--beside single classic]
 
-Prints one JSON line. --beside also trains others in the same time: `single`, one model as planned without teachers, and
-`classic`, nanoGPT's recipe; `bench.train` has the texts and times that were measured. Each run is a separate process;
-its time starts with the process. The loss is that of the saved model over every token that was held out, each once, in
-windows of the context length, given per token and in bits per byte. The last tenth of the text is held out. --set takes
-any setting of `ch.train`, as JSON or as a plain word.
+Prints one JSON line. --beside also trains other models in the same time: `single`, one model as planned without
+teachers, and `classic`, nanoGPT's recipe; `bench.train` has the texts and times that were measured. Each run is a
+separate process, and its time starts with the process. The loss is that of the saved model over every token that was
+held out, each once, in windows of the context length, given per token and in bits per byte. The last tenth of the text
+is held out. --set takes any setting of `ch.train`, as JSON or as a plain word.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _setting(given: str) -> tuple[str, Any]:
 def compare(
     text: str, minutes: float, settings: dict[str, Any], seeds: range, beside: Sequence[str] = tuple(BESIDE)
 ) -> dict[str, Any]:
-    """The figures of the plan and of each other recipe, with the `gain` over it, in nats per byte."""
+    """The figures of the plan and of each other recipe, with the plan's `gain` over it, in nats per byte."""
     planned = measure(text, minutes, settings, seeds)
     for name in beside:
         other = measure(text, minutes, {**settings, **BESIDE[name]}, seeds)

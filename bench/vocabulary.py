@@ -3,8 +3,7 @@
 Usage: python -m bench.vocabulary TEXT [--sizes 0.1MB 1MB] [--vocab 1024 2048 4096 8192] [--minutes 3]
 [--seed 0] [--device cpu|cuda] [--no-ngram] [--short]. Prints one JSON line for each size (taken from the
 beginning of the text) and vocabulary, with the model that the plan chose, and the bits per byte of an n-gram
-model of order 5 with the same tokenizer. Give each run the same number of
-cores to itself.
+model of order 5 with the same tokenizer. Give each run the same number of cores for its exclusive use.
 """
 
 from __future__ import annotations

@@ -136,7 +136,7 @@ def recording(root: Path) -> Iterator[FileLog]:
 
 
 def promises(record: FileLog, at: int | None = None) -> list[str]:
-    """What the program had promised when it had done `at` of its events."""
+    """What the program had promised after `at` of its events."""
     return [event.what for event in record.events[:at] if isinstance(event, Promise)]
 
 

@@ -153,7 +153,7 @@ def _look_at_devices() -> Iterator[Finding]:
 
 
 def _look_at_generation(device: torch.device) -> Finding:
-    """How a transformer writes text on a CUDA GPU."""
+    """How a transformer generates text on a CUDA GPU."""
     from clearhead.generate.cuda_decoder import cannot_run
 
     reason = cannot_run(device)
@@ -166,7 +166,7 @@ def _look_at_generation(device: torch.device) -> Finding:
         )
     do = {"no C compiler": "install gcc or clang", "Triton is": "pip install triton"}
     remedy = next((what for start, what in do.items() if reason.startswith(start)), None)
-    return Finding("software", "generation", f"slowly, without CUDA graphs: {reason}", "missing", remedy)
+    return Finding("software", "generation", f"slow, without CUDA graphs: {reason}", "missing", remedy)
 
 
 def _needed() -> list[str]:

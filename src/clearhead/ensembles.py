@@ -21,7 +21,7 @@ def ensemble(
     device: str | torch.device | None = None,
     dtype: str | torch.dtype = "float32",
 ) -> LanguageModel:
-    """Several causal models with one tokenizer as one model: its probabilities are the mean of theirs.
+    """Combine causal models that share a tokenizer into one model, whose probabilities are the mean of theirs.
 
     Each model is a folder, a name, a folder of models such as `"runs/my/teachers"`, a pattern, or a loaded model;
     `device` and `dtype` are those of `load`. The result evaluates and generates like any model, with the shortest of
@@ -58,7 +58,7 @@ def expand_models(model: str | Path | LanguageModel) -> list[str | LanguageModel
 def _match(model: str | Path | LanguageModel) -> Sequence[str | Path | LanguageModel]:
     """The models that a pattern matches, or that a folder contains; anything else stands for itself."""
     text = "" if isinstance(model, LanguageModel) else str(model)
-    single = (CONFIG, RUN_FILE)  # a run has models inside, but is one
+    single = (CONFIG, RUN_FILE)  # a run contains models, but is itself one
     if os.path.isdir(text) and not any((Path(text) / name).exists() for name in single):  # noqa: PTH112 (long names)
         return _find_models(Path(text).iterdir()) or [model]
     if not glob.has_magic(text) or os.path.exists(text):  # noqa: PTH110
@@ -82,12 +82,12 @@ def _check(model: LanguageModel, label: str, first: LanguageModel, first_label: 
         )
     if model.tokenizer.to_json() != first.tokenizer.to_json():
         raise UserError(
-            f"{label} has a different tokenizer from {first_label}: the models of an ensemble share one"
+            f"{label} has a different tokenizer from {first_label}: the models of an ensemble must share one"
         )
     if network.config.n_vocab != first.config.n_vocab:
         raise UserError(
-            f"{label} predicts {network.config.n_vocab:,} tokens and {first_label} {first.config.n_vocab:,}: "
-            "the models of an ensemble share one vocabulary"
+            f"{label} has {network.config.n_vocab:,} tokens, but {first_label} has {first.config.n_vocab:,}: "
+            "the models of an ensemble must share one vocabulary"
         )
     if model.device != first.device:
         raise UserError(

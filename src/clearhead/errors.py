@@ -7,7 +7,7 @@ LONGEST = 1000  # characters; a message can quote a hostile file
 
 
 class UserError(ValueError):
-    """Input that cannot be used. One line: what was given, what was expected, what to do.
+    """Input that cannot be used. One line: the input, what was expected, and what to do.
 
     Errors that users of the page can cause carry a code and the values in the message, from which the page
     composes the message in other languages.

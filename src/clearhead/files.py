@@ -67,7 +67,7 @@ def to_json_text(document: Any) -> str:
 
 
 def seal(document: dict[str, Any]) -> dict[str, Any]:
-    """The document with a hash of everything else in it, which `read_sealed` compares."""
+    """The document with a hash of everything else in it, which `read_sealed` checks."""
     return {**document, SEAL: _hash_document(document)}
 
 
@@ -134,7 +134,7 @@ def list_archive(file: IO[bytes]) -> list[zipfile.ZipInfo]:
 
 
 class _Contents:
-    """An archive of which zipfile may read the table of contents, which it does at once."""
+    """An archive of which zipfile may read only the table of contents, in one call."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self.file, self.seek, self.tell, self.seekable = file, file.seek, file.tell, file.seekable
@@ -146,7 +146,7 @@ class _Contents:
 
 
 def describe_placeholder(start: bytes) -> str | None:
-    """What a file is that an incomplete download left in place of the real one, by its first bytes."""
+    """Describe a file that an incomplete download left in place of the real one, by its first bytes."""
     if not start:
         return "is empty: copy it again from its source"
     if start.startswith(b"version https://git-lfs"):

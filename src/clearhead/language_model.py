@@ -169,8 +169,8 @@ class LanguageModel:
         """Generate text from a prompt; without one, from the start of a document or, if the model was trained on
         a single document, from the start of a line.
 
-        The prompt is a text, before which the model's start token is put if it expects one, or ids, which are taken
-        as they are, such as those of `chat_ids`. Generation ends after `tokens` tokens, at
+        The prompt is a text, which begins with the model's start token if it expects one, or ids, such as those of
+        `chat_ids`, which are taken as they are. Generation ends after `tokens` tokens, at
         the end of the document, or before a stop string. The result is a str that also has `ids`,
         `log_probabilities` and `finish_reason`; with `samples`, a list of that many texts; with `inspect`,
         the text and a trace of the prompt and the text. Other settings are those of `stream`. The same seed
@@ -263,7 +263,8 @@ class LanguageModel:
         limits the time. With `shift`, a full context drops its older half instead of being recomputed for
         each token: faster, but an approximation. `draft` proposes tokens that the model then checks several at a
         time, which gives the same text, often faster: "repeats" proposes what followed the same tokens earlier; a
-        text file or an n-gram model with the same tokenizer, what its n-grams predict. `edit` applies at every token.
+        text file, or an n-gram model with the same tokenizer, proposes what its n-grams predict. `edit` applies at
+        every token.
         """
         settings = {
             name: value for name, value in locals().items() if name not in ("self", "prompt", "tokens")
@@ -290,7 +291,7 @@ class LanguageModel:
         """The loss over the whole text in windows of `context` tokens (default: the model's context), including the
         ends of documents.
 
-        By default, windows are disjoint. With a smaller `stride`, each starts that many tokens after the last:
+        By default, windows are disjoint. With a smaller `stride`, each starts that many tokens after the previous one:
         every token still counts once, after at least `context` minus `stride` tokens of its document, if there are
         that many. If the model expects a start token, every window begins with it.
 
@@ -321,8 +322,8 @@ class LanguageModel:
 
     def weight(self, name: str) -> Tensor:
         """A weight by name, such as block.0.head.0.W_Q: input features × output features, as in x W."""
-        need_exact(self.network, "a weight by name")
-        return weight(self.transformer("a weight by that name"), name)
+        need_exact(self.network, "reading a weight by name")
+        return weight(self.transformer("reading a weight by name"), name)
 
 
 def load(

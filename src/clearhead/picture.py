@@ -49,7 +49,7 @@ class Figure:
 
         out = io.BytesIO()
         dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
-        # Settings could have the texts set by TeX, which is another program to run.
+        # The user's settings could have texts set by TeX, which would run another program.
         for text in self.canvas.findobj(Text):
             text.set_usetex(False)
         with rc_context(STABLE | {"text.usetex": False}), warnings.catch_warnings():

@@ -13,7 +13,7 @@ PACKAGE_HOME = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # no
 
 
 def shield() -> None:
-    """Keep this process, and what it and its libraries start, from modules and programs in the working folder."""
+    """Keep this process, and those it and its libraries start, from using modules or programs in the working folder."""
     global shielded
     shielded = True
     sys.path[:] = import_path()
@@ -27,7 +27,7 @@ def shield() -> None:
 def limit_spinning() -> None:
     """Let OpenMP's threads, which spin while they wait for each other, sleep sooner than they do by default.
 
-    On a busy machine, a thread that spins takes the core that the one it waits for needs. This has an effect only
+    On a busy machine, a spinning thread occupies a core that the thread it waits for needs. This has an effect only
     before PyTorch is imported.
     """
     if "OMP_WAIT_POLICY" not in os.environ:

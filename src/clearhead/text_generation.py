@@ -34,7 +34,7 @@ class TextGeneration:
     network: Network
     tokenizer: Tokenizer
     name: str
-    opening_ids: object = None  # with which generation starts if there is no prompt, if they are valid
+    opening_ids: object = None  # the start of a text without a prompt, if they are valid
 
     def request(
         self,

@@ -1,4 +1,4 @@
-"""The measurements for a GPU run in short mode, without one."""
+"""The GPU measurements in short mode, without a GPU."""
 
 import json
 

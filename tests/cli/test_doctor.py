@@ -85,7 +85,7 @@ def test_generation_on_a_gpu_is_reported_with_the_reason_if_it_is_slow(monkeypat
     monkeypatch.setattr("clearhead.generate.cuda_decoder.importlib.util.find_spec", lambda _: None)
     found = doctor._look_at_generation(cuda)
     assert (found.state, found.do) == ("missing", "pip install triton")
-    assert found.message == "slowly, without CUDA graphs: Triton is not installed"
+    assert found.message == "slow, without CUDA graphs: Triton is not installed"
     monkeypatch.setattr("clearhead.generate.cuda_decoder.importlib.util.find_spec", lambda _: "found")
     monkeypatch.setattr("clearhead.generate.cuda_decoder.can_compile", lambda _: True)
     monkeypatch.setattr("torch.cuda.get_device_capability", lambda _: (9, 0))

@@ -77,7 +77,7 @@ def test_one_number_is_explained(clearhead, model_folder, lesson):
         (["--weight", "block.0.W_1", "--at", "x"], "--at x: expected a row and a column"),
         (["--weight", "block.0.W_1", "--at", "1"], "expected a row and a column"),
         (["--weight", "block.0.W_1", "--at", "1,99999"], "column 99999 does not exist"),
-        (["--weight", "block.0.W_1", "--at", "1,2", "--other", "a b"], "--other belongs to the whole step"),
+        (["--weight", "block.0.W_1", "--at", "1,2", "--other", "a b"], "--other applies to the whole step"),
         (["--weight", "nothing", "--at", "1,2"], "weight 'nothing' does not exist"),
         (["--optimizer", "sgd"], "--optimizer sgd: expected one of muon, adamw"),
     ],

@@ -61,7 +61,7 @@ SERVERS = ("serve stories", "explore stories --no-browser")
 
 @pytest.fixture
 def folder(tmp_path, model_folder, story_text):
-    """A model's folder in which every module's name and some programs are planted, each of which leaves a trace."""
+    """A model's folder with a planted module of every name and some programs; each leaves a trace if it runs."""
     folder = shutil.copytree(model_folder, tmp_path / "work")
     (folder / "chat_template.jinja").write_text("{% for m in messages %}{{ m.content }}\n{% endfor %}")
     (folder / "story.txt").write_text(story_text[:4000])
@@ -149,7 +149,7 @@ def test_every_command_is_walked_through():
     assert named == {each.split()[0] for each in (*COMMANDS, *SERVERS)}
 
 
-def test_no_server_nor_the_training_it_starts_uses_the_working_folder(folder):
+def test_neither_a_server_nor_its_training_runs_use_the_working_folder(folder):
     log = folder.parent / "log"
     for command in SERVERS:
         with (
@@ -196,7 +196,7 @@ def interrupt(process):
 
 
 def train(address, token, folder):
-    """Start a training on the page, and wait until it is finished."""
+    """Start a training run on the page, and wait until it is finished."""
     headers = {"Authorization": f"Bearer {token}"}
     sizes = {"blocks": 1, "width": 16, "heads": 1, "context": 16, "tokenizer": "char", "snapshots": 0}
     body = {"name": "paged", "text": (folder / "story.txt").read_text(), "steps": 2, **sizes}

@@ -1,4 +1,4 @@
-"""Items are recognized by their fields, and a bad row is one line that names the file and the line."""
+"""Items are recognized by their fields, and a bad row is a one-line error that names the file and the line."""
 
 import json
 

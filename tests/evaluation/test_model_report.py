@@ -156,7 +156,7 @@ def test_report_compares_the_run_with_a_5_gram_of_its_text(overfitted, found):
     [baseline] = found.baselines
     expected = nats / math.log(2) / len(model.tokenizer.decode(ids).encode())
     assert baseline.bits_per_byte == pytest.approx(expected, rel=1e-5)
-    assert baseline.about == f"counted on its training text, {len(training):,} tokens"
+    assert baseline.about == f"counted in its training text, {len(training):,} tokens"
 
 
 def test_report_has_the_run_its_samples_and_its_heads(overfitted, found):
@@ -315,7 +315,7 @@ def test_built_in_model_is_measured_on_new_stories(tmp_path, monkeypatch, capsys
 
 
 @pytest.mark.parametrize("starts", [False, True])
-def test_report_on_a_model_without_end_token(model, story_text, tmp_path, starts):
+def test_report_on_a_model_without_an_end_token(model, story_text, tmp_path, starts):
     config = {"bos_token": model.tokenizer.tokens[0], "add_bos_token": True} if starts else {}
     inner = tokenizers.Tokenizer.from_str(model.tokenizer.to_json())
     ch.LanguageModel(model.network, Tokenizer(inner, config)).save(tmp_path / "endless")
@@ -375,7 +375,7 @@ def test_models_that_hold_out_different_texts_need_a_text(overfitted, story_text
     assert shared_text([["ab"], ["cb"]]) is None
 
 
-def test_what_names_a_model_and_what_a_text(overfitted, tmp_path):
+def test_names_of_models_and_texts_are_told_apart(overfitted, tmp_path):
     (tmp_path / "stories").write_text("a text")
     models = [overfitted, str(overfitted), "stories", "smollm2", overfitted / "best"]
     assert [is_model(each) for each in models] == [True, True, True, True, (overfitted / "best").exists()]

@@ -210,7 +210,7 @@ def test_the_page_opens_without_a_network_after_one_visit(browser, host):
     guest.page.goto(f"{host.url}{PATH}index.html?model=gpt2")
     guest.settle()
     # Another model was never opened.
-    reason = "modern has not been loaded in this browser yet: that needs a network connection once"
+    reason = "modern has not been loaded in this browser yet: loading it the first time requires a network connection"
     choose = guest.page.locator("button.model", has_text="modern").click
     guest.page.locator("button.chosen").click()
     choose()

@@ -63,7 +63,7 @@ KINDS = {
     "bidirectional": {**PRESETS["gpt2"], "causal": False, "feedforward": "gelu", "qk_norm": True},
 }
 TEXT = "The duck was too tired to swim, and it slept by the road. "
-# Runs even a tiny model on the GPU that Chromium imitates.
+# Runs even a tiny model on the GPU that Chromium emulates.
 FORCE_GPU = """
 const Plain = Worker;
 window.Worker = class extends Plain {
@@ -72,7 +72,7 @@ window.Worker = class extends Plain {
   }
 };
 """
-# Keeps the worker's devices, and how many numbers are copied to them.
+# Records the worker's devices, and how many numbers are copied to them.
 WATCH = """() => {
   self.devices = new Set();
   self.copied = [];
@@ -102,11 +102,11 @@ class GpuGuest(LiveGuest):
         self.page.workers[0].evaluate(WATCH)
 
     def ran_on_gpu(self, model, count):
-        """Whether a text of so many tokens did since the page was opened."""
+        """Whether a text of this many tokens has run on the GPU since the page was opened."""
         return count * model.config.d_model in self.page.workers[0].evaluate("self.copied")
 
     def lose_devices(self):
-        """Lose them, and wait until the page has been told."""
+        """Destroy the devices, and wait until the page has been notified."""
         self.page.workers[0].evaluate(
             """async () => {
               for (const device of self.devices) device.destroy();

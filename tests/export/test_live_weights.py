@@ -139,7 +139,7 @@ def test_what_cannot_be_stored_is_refused(tokenizer, tmp_path, value, numbers, m
         write_live_model(model, tmp_path, numbers)
 
 
-def test_the_pieces_can_be_had_without_a_folder(tokenizer):
+def test_the_pieces_are_available_without_a_folder(tokenizer):
     index, pieces = encode_weights(make_model(tokenizer).network, "int8")
     taken = list(pieces)
     assert [len(piece) for piece in taken] == [piece["bytes"] for piece in index["pieces"]]

@@ -81,7 +81,7 @@ class Page(HTMLParser):
 
 @pytest.fixture
 def report():
-    """A report with a text that must not be read as markup wherever a text can be."""
+    """A report with a text that must not be read as markup wherever a text can appear."""
     ids, losses = np.array([1, 2, 1, 0]), np.array([0.5, 2.0, 1.0, 4.5])
     measured = TokenLosses(np.arange(4), ids, losses, np.arange(4), ids, np.array([0.5, 0.5, 0.9, 0.9]))
     return ModelReport(

@@ -236,7 +236,7 @@ def test_bpe_tokenizer_is_exported(tmp_path):
         (
             preset("modern", **{**SIZES, **LLAMA, "rope_scaling": {**YARN, "attention_factor": 1.5}}),
             "byte",
-            "YaRN has other factors",
+            "YaRN has different factors",
         ),
         (preset("modern", **{**SIZES, **OLMO, "tied": True}), "byte", "olmo2 has a separate unembedding"),
         (preset("modern", **{**SIZES, **GEMMA, "local_blocks": [1]}), "byte", "llama.cpp's local blocks are"),

@@ -165,7 +165,7 @@ def check_lessons(run, kind):
     """The steps of two processes, computed in one."""
     if kind == "sharded":
         with pytest.raises(
-            UserError, match="was sharded across processes: a step of it cannot be repeated here"
+            UserError, match="was sharded across processes: its steps cannot be repeated here"
         ):
             run.lesson(3)
         return

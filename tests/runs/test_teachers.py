@@ -128,7 +128,7 @@ def test_teachers_must_share_a_tokenizer(text, teachers, tmp_path):
         ({"from_teachers": "nowhere/*"}, "matches no model folder"),
         ({"tokenizer": "char"}, "`tokenizer` cannot be combined"),
         ({"bidirectional": True}, "`bidirectional` cannot be combined"),
-        ({"context": 64}, "the teachers read 32 tokens"),
+        ({"context": 64}, "the teachers read at most 32 tokens"),
         ({"kind": "ngram", "steps": None, "blocks": None, "width": None}, "does not apply|omit"),
     ],
 )
@@ -144,7 +144,7 @@ def test_student_worse_than_a_teacher_says_so():
     run = SimpleNamespace(losses=[3.0, 2.4], teachers=taught, request=SimpleNamespace(teachers=2))
     [message] = summarize(run)
     assert message.startswith(
-        "the validation loss is 2.4000, and one of its teachers ended at 2.0000: the student"
+        "the validation loss is 2.4000, and one of the teachers ended at 2.0000: the student"
     )
     run.losses = [3.0, 1.9]
     assert summarize(run) == []

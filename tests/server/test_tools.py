@@ -362,7 +362,7 @@ def test_keywords_without_support_are_ignored_unless_strict(strict):
                 "content": "",
                 "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": ""}}],
             },
-            "messages.0.tool_calls: expected only in messages of the role assistant",
+            "messages.0.tool_calls: expected only in messages with the role assistant",
         ),
     ],
 )

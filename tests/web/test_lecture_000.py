@@ -243,7 +243,7 @@ def test_steps_are_revealed_one_by_one(visitor, models, name):
     choose(visitor, "Head", "1.1")
     config = models[name].config
     for said, is_true in (
-        ("rotated by their position.", config.position == "rotary"),
+        ("rotated according to their positions.", config.position == "rotary"),
         ("Queries and keys are then normalized", config.qk_norm),
     ):
         visitor.expect(lambda said=said: said in figure(visitor), is_true)
@@ -308,7 +308,7 @@ def test_removing_a_head_changes_the_loss(visitor, models):
         drops = before - after
         worst = int(drops.argmax())
         if drops[worst] >= 0.006:
-            said = f"Most is lost at “{pieces[worst + 1]}” after “{pieces[worst]}”"
+            said = f"The probability falls most at “{pieces[worst + 1]}” after “{pieces[worst]}”"
             visitor.expect(lambda said=said: said in figure(visitor), True)
     visitor.button("Use a story").click()
     visitor.expect(lambda: visitor.prompt.input_value().startswith("Ella lived near the village."), True)

@@ -54,8 +54,8 @@ class RequestModel(WireModel):
 class Delta(WireModel):
     """Base class of events of a stream, and of what a chunk adds to a message.
 
-    Fields without a value are left out, as in OpenAI's API: to a client that merges chunks, `"type": null` would
-    replace the type that an earlier chunk had.
+    Fields without a value are left out, as in OpenAI's API: in a client that merges chunks, `"type": null` would
+    replace the type from an earlier chunk.
     """
 
     model_config = ConfigDict(json_schema_serialization_defaults_required=False)
@@ -68,7 +68,7 @@ class Delta(WireModel):
     def __get_pydantic_json_schema__(
         cls, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        """The schema of the fields, which a function that serializes them would hide."""
+        """The schema of the fields, which the custom serializer would otherwise hide."""
         fields: Any = {name: value for name, value in schema.items() if name != "serialization"}
         return handler(fields)
 

@@ -32,7 +32,7 @@ class LabSetting(WireModel):
     longest: int | None = Field(
         description="The maximum number of characters in free text; null for other settings."
     )
-    is_prompt: bool = Field(description="Whether it is a text for the model to read.")
+    is_prompt: bool = Field(description="Whether the setting is a text for the model to read.")
 
     @classmethod
     def of(cls, setting: Setting) -> LabSetting:

@@ -24,7 +24,7 @@ class LessonRequest(RequestModel):
     model: ModelName
     text: Text | Ids = Field(description="A text, or token ids.", examples=["The duck crossed the road"])
     number: Annotated[int, Field(ge=1, le=MAX_STEPS)] = Field(
-        1, description="Of several steps on this text, which one to explain, counted from 1."
+        1, description="Which of several steps on this text to explain, counted from 1."
     )
 
 
@@ -45,10 +45,10 @@ class LessonResponse(WireModel):
     targets: list[LessonTarget | None] = Field(description="One per position; null where there is none.")
     n_targets: int
     loss: float | None = Field(description="The mean over the targets.")
-    gradient_norm: float | None = Field(description="Of all weights together, before clipping.")
+    gradient_norm: float | None = Field(description="The norm over all weights together, before clipping.")
     clip: float = Field(description="The largest gradient norm that is not clipped.")
     optimizer: str
-    learning_rate: float = Field(description="That of the matrices.")
+    learning_rate: float = Field(description="The learning rate of the matrices.")
     stages: list[str] = Field(description="Sites of the residual stream, in the order of the forward pass.")
     norms: list[list[float | None]] = Field(
         description="Tokens × stages: the norm of the gradient with respect to each token's vector."
@@ -101,13 +101,13 @@ class ChainRequest(LessonRequest):
 
 
 class ChainTermValue(NumberPlace):
-    """A number that is computed from the explained one: its gradient times its derivative."""
+    """A number that is computed from the explained one; the term is its gradient times its derivative."""
 
     gradient: float | None
     derivative: float | None
     value: float | None = Field(description="The product.")
     factor: NumberPlace | None = Field(
-        description="The number that the derivative is equal to, if it is one."
+        description="The number that the derivative is equal to, if there is one."
     )
 
 
@@ -119,7 +119,7 @@ class ChainResponse(NumberPlace):
     kind: str = Field(description="The operation that uses the number next.")
     terms: list[ChainTermValue] = Field(description="The largest first.")
     n_others: int = Field(description="How many terms are not listed.")
-    others: float | None = Field(description="Their sum.")
+    others: float | None = Field(description="The sum of the terms that are not listed.")
     probability: float | None = Field(description="For a logit or a probability: the token's probability.")
     is_target: bool = Field(description="For a logit or a probability: whether the token is the target.")
 
@@ -225,7 +225,7 @@ class StepResponse(WireModel):
     expected: float | None = Field(
         description="The change in the loss to first order: gradient × change, summed over all weights and steps."
     )
-    weights: list[WeightMove] = Field(description="The largest expected fall of the loss first.")
+    weights: list[WeightMove] = Field(description="The largest expected fall in the loss first.")
     probabilities: list[ProbabilityMove] = Field(description="The largest change first.")
 
 
@@ -243,7 +243,7 @@ class HeadMove(WireModel):
     start: int = Field(description="The step of the earlier snapshot.")
     end: int
     weights: dict[str, float | None] = Field(
-        description="By weight: the norm of the change, divided by the norm of the weight before."
+        description="By weight: the norm of the change, divided by the norm of the weight before the change."
     )
 
 
@@ -269,9 +269,9 @@ class BatchRow(WireModel):
 
 
 class RunBatchResponse(WireModel):
-    """The batch of a step of a run, computed again."""
+    """The batch of one step of a run, recomputed."""
 
     step: int
     loss: float | None
-    rows: list[BatchRow] = Field(description="The texts that move the head most, largest first.")
+    rows: list[BatchRow] = Field(description="The texts that move the head most, in descending order.")
     n_rows: int

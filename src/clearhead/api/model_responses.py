@@ -22,7 +22,7 @@ Content = Text | Annotated[list[InputPart], Field(fail_fast=True, max_length=64)
 
 
 class InputItem(WireModel):
-    """A message, a call of a function, or its result."""
+    """A message, a function call, or the result of one."""
 
     type: Literal["message", "function_call", "function_call_output"] = "message"
     role: Literal["user", "assistant", "system", "developer"] | None = Field(
@@ -40,7 +40,7 @@ class FunctionType(WireModel):
 
 
 class ResponseTool(Function, FunctionType):
-    """A function, with its type first, so that the error for another kind of tool is about its type."""
+    """A function whose type comes first, so that the error for any other kind of tool is about the type."""
 
 
 class NamedChoice(WireModel):

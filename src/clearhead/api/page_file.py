@@ -23,4 +23,4 @@ class PageFileRequest(TextRequest):
         description="The language in which the file opens; the reader's by default.",
         examples=["de"],
     )
-    other: TextRequest | None = Field(None, description="The text or model that it is compared with.")
+    other: TextRequest | None = Field(None, description="The text or model to compare with.")

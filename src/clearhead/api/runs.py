@@ -50,7 +50,7 @@ class ResumeRequest(RequestModel):
     """A stopped run to resume, or a finished one to extend."""
 
     minutes: Annotated[float, Field(gt=0, le=MAX_MINUTES)] | None = Field(
-        default=None, description="Extend a finished run by this time."
+        default=None, description="Extend a finished run by this many minutes."
     )
 
 

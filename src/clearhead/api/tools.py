@@ -1,4 +1,4 @@
-"""Tools in OpenAI's format: functions that a model may call, which to call, and calls."""
+"""Tools in OpenAI's format: functions that a model may call, the choice among them, and calls."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Function(WireModel):
     name: FunctionName
     description: Text | None = None
     parameters: dict[str, Any] | None = Field(
-        None, description="The arguments as a JSON schema of an object; without one, the function has none."
+        None, description="The arguments as a JSON schema of an object; without it, the function has none."
     )
     strict: bool | None = Field(
         False,
@@ -87,7 +87,7 @@ class FunctionDelta(Delta):
 
 
 class ToolCallDelta(Delta):
-    """A part of a call: the first has its id and name, all others a piece of its arguments."""
+    """A part of a call: the first has the call's id and name, each of the others a piece of its arguments."""
 
     index: int
     id: str | None = None

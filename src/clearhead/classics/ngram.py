@@ -1,4 +1,4 @@
-"""The n-gram model predicts from how often each token followed the last few tokens, backing off to fewer.
+"""The n-gram model predicts a token from how often it followed the last few tokens, backing off to fewer.
 
 The n-grams of each order are sorted by key. The key of an n-gram is the index of its prefix (all tokens but
 the last) times the vocabulary size, plus the last token; the index of a unigram is its token id. So all

@@ -132,7 +132,7 @@ def _keys(
 def _follow(stream: _Stream, nodes: IntArray, keys: IntArray, n_vocab: int, end_id: int) -> None:
     """Replace the node at each position with the index of the n-gram that ends there.
 
-    Here, n is the order just counted. N-grams do not cross documents.
+    Here, n is the order just counted. N-grams do not cross document boundaries.
     """
     for where, wanted, known in _keys(stream, nodes, n_vocab):
         continues = known & (wanted % n_vocab != end_id)

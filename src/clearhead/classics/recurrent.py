@@ -1,7 +1,7 @@
 """Recurrent networks: at each token, a block updates the state that it carries along.
 
-The formulas are in `recurrent_cell.py`; torch's fused kernels, which a test compares with them, do the
-work.
+The formulas are in `recurrent_cell.py`. The computation uses torch's fused kernels, which a test compares
+with the formulas.
 
 Shapes: B sequences, T positions, C features, V tokens, L blocks, P = 1 vector, or 2 with an LSTM's cell.
 """
@@ -83,7 +83,7 @@ class Recurrent(nn.Module):
     def forward(self, ids: Tensor, state: State | None = None, documents: Tensor | None = None) -> Tensor:
         """B T ids to B T V logits. If given, `state` holds the preceding context and is updated in place.
 
-        `documents` (B T) numbers the documents of each row: the state starts over in each.
+        `documents` (B T) numbers the documents of each row; the state is reset at the start of each document.
         """
         return self.unembed(self.hidden_states(ids, state, documents))
 
@@ -101,7 +101,7 @@ class Recurrent(nn.Module):
         return self._separate_states(ids, documents)
 
     def _separate_states(self, ids: Tensor, documents: Tensor) -> Tensor:
-        """The output of the last block, B T C, where each document is read as a separate sequence."""
+        """The output of the last block, B T C, with each document read as a separate sequence."""
         lengths = [
             length
             for row in documents

@@ -17,7 +17,7 @@ class RecurrentConfig:
 
     kind: CellKind
     n_vocab: int
-    n_context: int  # tokens of a training window; generation has no limit on the past
+    n_context: int  # tokens of a training window; generation has no such limit
     n_block: int
     d_model: int
     tied: bool = True  # share one matrix between embedding and unembedding

@@ -78,9 +78,9 @@ class SkipGramProgress:
 class SkipGram:
     """Two tables of vectors. Iterating over the object trains them on a text, one chunk at a time.
 
-    `inputs` (V D) holds the vectors of center words, the result; `outputs` (V D) holds those of neighbors. With
-    one worker, the same seed gives bit-identical vectors. Several workers update the tables without locks, so results
-    vary slightly between runs.
+    `inputs` (V D) holds the vectors of center words, which are the result; `outputs` (V D) holds those of neighbors.
+    With one worker, the same seed gives bit-identical vectors. Several workers update the tables without locks, so
+    results vary slightly between runs.
     """
 
     def __init__(self, corpus: WordCorpus, settings: Settings) -> None:

@@ -35,7 +35,7 @@ class Tally:
             self._n_held += len(part)
 
     def result(self) -> tuple[Keys, Keys]:
-        """All integers added, ascending, with their counts. Empties the tally."""
+        """All integers added, in ascending order, with their counts. Empties the tally."""
         if self.spills == 0:
             keys, counts = _count(self._held)
             self._held, self._n_held = [], 0

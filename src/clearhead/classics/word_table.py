@@ -22,7 +22,7 @@ MOST_GUESSED = 20_000  # words searched for a suggestion
 
 @dataclass(frozen=True, eq=False, repr=False)
 class WordTable:
-    """Words and their vectors, most frequent word first."""
+    """Words and their vectors, the most frequent word first."""
 
     words: Sequence[str]
     vectors: NDArray[np.float32]  # V D

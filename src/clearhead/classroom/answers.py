@@ -72,7 +72,7 @@ def _agree(given: Any, expected: Any) -> bool:
             return given == expected
         try:
             return math.isclose(given, expected, rel_tol=RELATIVE, abs_tol=ABSOLUTE)
-        except OverflowError:  # an integer that no float can hold
+        except OverflowError:  # an integer that is too large for a float
             return False
     return given is None and expected is None
 

@@ -84,7 +84,7 @@ def read_students(path: Path) -> tuple[str, ...]:
 
 
 def write_course(course: Course, folder: Path, watch: Callable[[int], object] = lambda _: None) -> list[Path]:
-    """Write a class to a new folder and return its files; `watch` is called with the number of notebooks so far."""
+    """Write a class to a new folder and return its files; `watch` is called with the number written so far."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(f"{folder} already exists: name a new or empty folder")
     written: list[Path] = []

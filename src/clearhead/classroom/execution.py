@@ -39,7 +39,7 @@ class ProcessEndedError(Exception):
 
 @dataclass(frozen=True)
 class ProcessLimits:
-    """Limits on one process: seconds for each cell or call, CPU seconds in all, and memory in bytes."""
+    """Limits on one process: seconds for each cell or call, CPU seconds in total, and memory in bytes."""
 
     seconds: float = 20
     cpu_seconds: int = 120

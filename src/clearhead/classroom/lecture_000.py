@@ -58,8 +58,8 @@ LAYER_NORM = Exercise(
 Layer norm is the z-score of one vector: subtract the mean $\\mu$ of its $d$ entries, divide by their standard
 deviation $\\sigma$ (with $1/d$, not $1/(d-1)$), then multiply by $\\gamma$ and add $\\beta$.
 
-`layer_norm(x, gamma, beta)` takes three vectors of the same length. Do not use `torch.nn`. Try it on
-`x_vector`.""",
+`layer_norm(x, gamma, beta)` takes three vectors of the same length. Do not use `torch.nn`. Try the
+function on `x_vector`.""",
     asks="layer_norm",
     draw=_one_vector,
     solution="""\
@@ -216,7 +216,7 @@ for block in (0, 1, 3):
     pair = prompt_about(random, random.sample(THINGS, 2))
     tokens = [model.inspect(text).tokens for text in pair]
     differ = next(i for i, (one, two) in enumerate(zip(*tokens)) if one != two)
-    # In the first case, the patch decides the prediction, so that its probability is large.
+    # In the first case, the patch decides the prediction, so its probability is large.
     position = differ if block == 0 else random.choice([differ, differ, len(tokens[0]) - 1])
     cases.append((*pair, block, position))""",
 )

@@ -35,7 +35,7 @@ class HandedIn:
 
 
 def find_submissions(folder: Path, students: Sequence[str] = ()) -> tuple[list[HandedIn], list[str]]:
-    """Find submissions by student (`anna.ipynb`, or a folder `anna` with one notebook); return other names as well.
+    """Find submissions by student (`anna.ipynb`, or a folder `anna` with one notebook); also return all other names.
 
     Student names are matched case-insensitively. Hidden files are skipped.
     """

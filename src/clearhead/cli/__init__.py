@@ -91,7 +91,7 @@ def run(arguments: list[str]) -> int:
 
 @cache
 def _make_command() -> Any:
-    """All commands and their options; typer takes a while to make them from the functions' signatures."""
+    """All commands and their options; typer takes a while to build them from the functions' signatures."""
     import typer
 
     from clearhead.cli.app import app

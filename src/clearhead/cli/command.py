@@ -13,7 +13,7 @@ from clearhead.cli import config
 from clearhead.cli.console import err
 from clearhead.errors import UserError
 
-# What an option's value is called in its help.
+# The name of an option's value in the help.
 METAVARS = {int: "N", float: "N", Path: "PATH", str: "TEXT"}
 
 

@@ -66,5 +66,5 @@ def _with_numbers(site: str, numbers: list[str]) -> str:
 
 
 def _begin_like(incomplete: str, names: Iterable[str]) -> list[str]:
-    """The names that begin with this, except those that a terminal would obey when the shell lists them."""
+    """The names that begin with this, without those whose control characters a terminal would obey."""
     return [name for name in names if name.startswith(incomplete) and name.isprintable()]

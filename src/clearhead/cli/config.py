@@ -1,8 +1,8 @@
 """`clearhead.toml`: user-defined defaults for the options of commands.
 
-The file is read from the working folder only, beside runs/. CLEARHEAD_CONFIG names a different file; if
-it is empty, no file is read. Each command has a table (`[train]`, `[lab.stream]`), and each option a key: its
-long name without the dashes.
+The file is read from the working folder only, beside runs/. CLEARHEAD_CONFIG names a different file; if that
+variable is empty, no file is read. Each command has a table (`[train]`, `[lab.stream]`), and each option a key:
+its long name without the dashes.
 
 The folder, and the file with it, may come from someone else. The file may therefore set how things are done,
 but not what is read, written or sent, or who has access: those must be given on the command line.

@@ -21,7 +21,7 @@ from clearhead.summary_table import plural as plural
 if TYPE_CHECKING:
     from clearhead.text.corpus import Document
 
-# What a terminal obeys instead of showing it, what reverses the order of the text after it, and what cannot be encoded.
+# Characters that a terminal obeys instead of showing, that reverse the text after them, or that cannot be encoded.
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 

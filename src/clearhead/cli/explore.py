@@ -22,7 +22,7 @@ def explore(
         None,
         metavar="MODEL",
         help="Folders, GGUF files, or names; the page can open other models, and pull more. [default: the newest "
-        "model in runs/ or among the pulled ones, or else the built-in model, stories]",
+        "of your own models, or else the built-in model, stories]",
         autocompletion=complete_models,
     ),
     no_browser: bool = typer.Option(

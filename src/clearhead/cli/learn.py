@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from clearhead.lessons.lesson import Lesson
 
 SHOWN_WEIGHTS = 5
-SHOWN_TOKENS = 5  # that moved a number most
+SHOWN_TOKENS = 5  # those that moved a number most
 LARGE_LOSS = -math.log(0.00005)  # of a probability that four decimals would show as 0
 
 
@@ -60,7 +60,7 @@ def learn(
     if (weight is None) != (at is None):
         raise UserError("--weight and --at belong together: a weight, and the number in it to explain")
     if weight is not None and other is not None:
-        raise UserError("--other belongs to the whole step: omit it with --weight")
+        raise UserError("--other applies to the whole step: omit it with --weight")
     place = None if at is None else _parse_place(at)
     lesson = compute(
         load(model, device), read_argument(text), optimizer=optimizer, learning_rate=learning_rate
@@ -133,7 +133,7 @@ def _why(document: dict[str, Any]) -> str:
         return f"{goes} because weight decay pulls it toward 0, more strongly than anything else moves it."
     if cause.startswith("adapter"):
         return f"{goes} because its adapters change."
-    return f"{goes} although its gradient is {sign}: what decides is {cause.replace('_', ' ')}."
+    return f"{goes} although its gradient is {sign}: the deciding term is {cause.replace('_', ' ')}."
 
 
 def _step_document(lesson: Lesson, effect: StepEffect) -> dict[str, Any]:

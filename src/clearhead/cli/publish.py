@@ -27,7 +27,7 @@ def publish(
     live: bool = typer.Option(
         False,
         "--live",
-        help="Publish the model itself, or several: each visitor's browser runs it on any text.",
+        help="Publish one or more models themselves, which each visitor's browser runs on any text.",
     ),
     one_file: bool = typer.Option(
         False, "--one-file", help="Write OUT as one HTML file in which the model is live."
@@ -110,7 +110,7 @@ def _report_file(path: Path, as_json: bool) -> None:
 def _check_options(count: int, live: bool, one_file: bool, numbers: str, head: list[str] | None) -> None:
     """Raise UserError for options that do not go together."""
     if not live and count > 1:
-        raise UserError("a page with several models: add --live")
+        raise UserError("a page with several models must be live: add --live")
     if not live and numbers != "float32":
         raise UserError(f"--numbers {numbers} applies to live pages: add --live or --one-file")
     if live and head:

@@ -1,4 +1,4 @@
-"""`clearhead race`: n-gram model, recurrent network and transformer on the same text for the same time."""
+"""`clearhead race`: train an n-gram model, a recurrent network and a transformer on one text for the same time."""
 
 from __future__ import annotations
 

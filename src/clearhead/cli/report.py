@@ -22,7 +22,7 @@ def report(
     text: list[str] = typer.Argument(
         None,
         metavar="MODEL|TEXT",
-        help="More models to compare, and a text that none was trained on. [default: the text that they hold out]",
+        help="More models to compare, and a text that none was trained on. [default: their held-out text]",
     ),
     html: Path = typer.Option(
         None,
@@ -94,7 +94,7 @@ class _Activity:
 
 
 def _default_page(models: list[Path]) -> Path:
-    """In the folder of the run, if there is one model; otherwise in the working folder."""
+    """In the run's folder, if there is only one model and it is a run; otherwise in the working folder."""
     from clearhead.formats.opening import name_of
     from clearhead.runs.run_folder import is_run
 
@@ -137,7 +137,7 @@ def _show(found: ModelReport) -> None:
     if found.copied is not None and found.copied_by_people is not None:
         own, human = (plural(each.longest, "token") for each in (found.copied, found.copied_by_people))
         rows["copied"] = (
-            f"{found.copied.share:.1%} of what it writes, in passages of {found.copied.n} or more tokens of its "
+            f"{found.copied.share:.1%} of what it writes, in passages of {found.copied.n} or more tokens from its "
             f"training text (longest: {own}); {found.copied_by_people.share:.1%} of the held-out text (longest: "
             f"{human})"
         )

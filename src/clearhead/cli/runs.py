@@ -111,7 +111,7 @@ def _describe(folder: Path) -> dict[str, Any]:
 def _how_to_resume(run: ListedRun) -> str | None:
     """The command that resumes the run; None if it is finished.
 
-    A teacher is resumed with its student, which says so itself once it has started.
+    A teacher is resumed with its student, whose own row has the command once the student has started.
     """
     if run.student is not None:
         started = (run.student / RUN).is_file()

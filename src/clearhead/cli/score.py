@@ -1,4 +1,4 @@
-"""`clearhead score`: how often a model finds the right one of several texts the most likely."""
+"""`clearhead score`: how often a model considers the right one of several texts the most likely."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def score(
     ),
     category: str = typer.Option("category", help="The field that names an item's category."),
     delimiter: str = typer.Option(
-        " ", help="What separates a context from the text after it. [default: a space]", show_default=False
+        " ", help="The string between a context and the text after it. [default: a space]", show_default=False
     ),
     pairs: int = typer.Option(None, help="Minimal pairs per category, if no file is given. [default: 100]"),
     save: str = typer.Option(None, metavar="FILE", help="Also write the items to this new JSONL file."),
@@ -61,7 +61,7 @@ def score(
         if len(items) < every:
             err.print(
                 f"clearhead: {plural(every - len(items), 'pair')} of {every:,} left out: {loaded.name} lacks a "
-                "character of them, or they are longer than its context"
+                "character that they contain, or they are longer than its context"
             )
     with live_line() as show:
         scores = score_items(

@@ -1,4 +1,4 @@
-"""Tables in the terminal: plain rows, a head's attention in shades, numbers in columns."""
+"""Tables in the terminal: plain rows, a head's attention in shades, and numbers in columns."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def measure_ngram(model: LanguageModel, text: ReportText, training: Tokens, n_by
     losses = measure_tokens(counting, text.tokens, text.before, context=model.config.n_context)
     part = "its training text" if len(counted) == len(training) else "the beginning of its training text"
     bits = bits_per_byte(losses.loss * len(text.tokens), n_bytes)
-    return Baseline(f"{ORDER}-gram", bits, f"counted on {part}, {len(counted):,} tokens", own=True)
+    return Baseline(f"{ORDER}-gram", bits, f"counted in {part}, {len(counted):,} tokens", own=True)
 
 
 def measure_pretrained(
@@ -79,7 +79,7 @@ def compressed_bits(text: bytes) -> dict[str, float]:
 
 
 def compression_note(n_bytes: int) -> str:
-    """What to know about the figures of the programs for a text of this length; empty if it is long enough."""
+    """A caveat about the programs' figures for a text of this length; empty if the text is long enough."""
     if n_bytes >= SHORT:
         return ""
     return f"The text has only {n_bytes:,} bytes, so the headers of gzip and xz are a large part of their figures."

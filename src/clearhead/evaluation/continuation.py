@@ -19,7 +19,7 @@ class Continuation:
 
     @classmethod
     def encode(cls, tokenizer: Tokenizer, context: str, text: str, n_vocab: int) -> Continuation:
-        """Encode both together, and split after the number of tokens of the context alone, without spaces at its end.
+        """Encode both together, and split after as many tokens as the context alone has without its trailing spaces.
 
         Without a context, the text follows the tokens that start a document.
         """

@@ -29,7 +29,7 @@ class CopiedText:
     n: int
     tokens: int  # in the texts
     copied: int
-    longest: int  # tokens in the longest run, which may have fewer than `n`; 0 without one
+    longest: int  # tokens in the longest run, which may have fewer than `n`; 0 if there is none
     text: int | None  # the index of the text with the longest run
     start: int | None  # where it begins in that text
 
@@ -39,7 +39,7 @@ class CopiedText:
 
 
 def run_length(bytes_per_token: float) -> int:
-    """The minimum number of tokens in a run: about as many as `RUN` bytes have."""
+    """The minimum number of tokens in a run: about as many as there are in `RUN` bytes."""
     return max(LEAST_RUN, round(RUN / bytes_per_token))
 
 

@@ -58,7 +58,7 @@ def minimal_pairs(seed: int = SEED, pairs: int = PAIRS) -> list[EvaluationItem]:
 
 
 def _items(category: str, seed: int) -> Iterator[EvaluationItem]:
-    """Different pairs of a category, without end."""
+    """An endless sequence of different pairs of a category."""
     seen: set[EvaluationItem] = set()
     for number in count():
         random = Random(f"{category} {seed} {number}")  # noqa: S311

@@ -37,7 +37,7 @@ class WrittenSample:
 
 @dataclass(frozen=True)
 class ModelReport:
-    """What is None could not be measured: the run's text is not known, or the model is not from a run."""
+    """A figure that is None could not be measured: the run's text is not known, or the model is not from a run."""
 
     model: str
     shape: str

@@ -1,11 +1,12 @@
-"""Overfitting, and what would help a run most next: rules on its losses.
+"""Overfitting, and what would help a run most next: rules based on its losses.
 
-- It overfits if the last validation loss is more than 1% above the lowest one, or if the loss on the text that it was
-  trained on is more than 10% below that on held-out text.
+- The run overfits if its last validation loss is more than 1% above the lowest one, or if its loss on the text that it
+  was trained on is more than 10% below that on held-out text.
 - If it overfits, more text and more regularization help; if the validation loss rose, so does the model in `best/`.
 - If SmolLM2 needs more than 10% fewer bits per byte for the same text, fine-tuning it helps.
-- If it does not, and the validation loss fell by more than 1% over the last quarter of the steps, a longer run helps.
-- If it does not, and it has read more than 16 tokens per parameter, a larger model helps.
+- If the run does not overfit, and its validation loss fell by more than 1% over the last quarter of the steps, a longer
+  run helps.
+- If the run does not overfit, and it has read more than 16 tokens per parameter, a larger model helps.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ RISE = 0.01
 GAP = 0.1
 FALL = 0.01
 BETTER = 0.1
-TOKENS_PER_PARAMETER = 16  # the best size for a compute budget has seen 5 to 16
+TOKENS_PER_PARAMETER = 16  # a model of the best size for a compute budget has read 5 to 16
 
 
 @dataclass(frozen=True)
 class Advice:
-    """What would help, and the numbers from which this follows."""
+    """What would help, and the figures that support it."""
 
     what: str
     because: str
@@ -43,13 +44,13 @@ class TrainingEvidence:
 
     @property
     def rise(self) -> float | None:
-        """How far the last validation loss is above the lowest one, as a fraction of that."""
+        """How far the last validation loss is above the lowest one, as a fraction of the lowest."""
         losses = [loss for _, loss in self.validation]
         return losses[-1] / min(losses) - 1 if losses else None
 
     @property
     def gap(self) -> float | None:
-        """How far the loss on the training text is below that on held-out text, as a fraction of that."""
+        """How far the loss on the training text is below that on held-out text, as a fraction of the latter."""
         if self.held_out is None or self.trained_on is None:
             return None
         return 1 - self.trained_on / self.held_out
@@ -69,7 +70,7 @@ class TrainingEvidence:
 
     @property
     def reason(self) -> str:
-        """The losses from which it follows whether the model overfits; empty if they are not known."""
+        """The losses that show whether the model overfits; empty if they are not known."""
         found = [self._rise()] if (self.rise or 0) > RISE else []
         if self.gap is not None:
             found.append(
@@ -78,7 +79,7 @@ class TrainingEvidence:
         return "; ".join(found)
 
     def advice(self) -> list[Advice]:
-        """What would help: first against overfitting, if it does. Each item has evidence of its own."""
+        """What would help; if the model overfits, remedies for that come first. Each item has its own evidence."""
         epochs = self.tokens_read / self.training_tokens
         ratio = self.tokens_read / self.parameters
         if self.overfits:

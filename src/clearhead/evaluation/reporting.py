@@ -31,7 +31,7 @@ from clearhead.text.corpus import Document, readable_documents
 from clearhead.text.tokens import Tokens
 from clearhead.training.position_loss import bits_per_byte
 
-AT_ONCE = 2**20  # tokens that are counted
+AT_ONCE = 2**20  # tokens to count
 SURPRISES = 10
 BEFORE, AFTER = 60, 25  # characters of context shown around a surprise
 PASSAGE = 700  # bytes around the largest surprise, approximately
@@ -50,10 +50,10 @@ def report(
     on_message: OnActivity = lambda _: None,
     on_progress: OnProgress = lambda *_: None,
 ) -> ModelReport:
-    """Report on a model: `report("runs/my")` on what the run held out, or `report("runs/my", "other.txt")`.
+    """Report on a model: `report("runs/my")` on the held-out text, or `report("runs/my", "other.txt")`.
 
-    The built-in model is measured on new stories. `on_message` receives what is being done and, for what takes long,
-    `on_progress` how much of it: the number done, of how many, and of what, such as tokens.
+    The built-in model is measured on new stories. `on_message` receives the name of each activity. During long
+    ones, `on_progress` receives the number done, the total, and the unit, such as tokens.
     """
     return report_model(_load(model, device), find_run(model), text, device, on_message, on_progress)
 
@@ -241,9 +241,9 @@ def _baselines(
 def _write(
     model: LanguageModel, text: ReportText, plan: Sequence[tuple[int, float, int]], on_progress: OnProgress
 ) -> list[list[Generated]]:
-    """The texts that the model writes without a prompt; if it cannot, after the token before the text.
+    """The texts that the model writes without a prompt; if it needs one, the prompt is the token before the text.
 
-    Each entry of the plan, a number of tokens, a temperature and a number of samples, results in a list of texts.
+    Each entry of the plan, a number of tokens, a temperature and a number of samples, yields a list of texts.
     """
     tokenizer, found = model.tokenizer, []
     prompt = None if tokenizer.start_ids or tokenizer.end_id is not None else [text.before]

@@ -1,4 +1,4 @@
-"""The text that a report measures by default, what a run held out or new stories, and what a run was trained on."""
+"""The text that a report measures by default (held out by a run, or new stories), and the training text of a run."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ReportText:
 
 
 def held_out_text(folder: Path, tokenizer: Tokenizer) -> list[str] | None:
-    """What a run held out, as the text of each document, so that it is measured as `eval` would measure it.
+    """The text that a run held out, one string per document, so that it is measured as `eval` would measure it.
 
     None if the run's folder does not contain it.
     """
@@ -60,7 +60,7 @@ def held_out_text(folder: Path, tokenizer: Tokenizer) -> list[str] | None:
         return None
     if not found.validation.all_count:
         raise UserError(f"{folder} was trained on conversations: name a text to report on")
-    # Without tokens before it, the held-out text is a whole text, which begins with the token before its first.
+    # A held-out text with no tokens before it is a whole text, whose first token only precedes those to predict.
     tokens = found.validation if len(found.before) else split_opening(found.validation, tokenizer)[0]
     return _decode(tokens, tokenizer)
 

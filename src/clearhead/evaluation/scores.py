@@ -1,4 +1,4 @@
-"""Scores: how often a model finds the right one of several texts the most likely.
+"""Scores: how often a model considers the right one of several texts the most likely.
 
 The log-probability of a text is that of its tokens after the context. Context and text are encoded together and split
 after the number of tokens that the context has on its own, as in lm-evaluation-harness; spaces at the end of the
@@ -223,10 +223,10 @@ def score(
 ) -> Scores:
     """Score a model on sentence pairs, multiple-choice questions and clozes: `score(model, "pairs.jsonl")`.
 
-    The items are in JSONL or CSV files, whose field `category` names an item's category; without any, they are those of
-    the minimal pairs from the story grammar that the model can read. `delimiter` separates a context from what follows,
-    unless either has a space there. Items with a text that is longer than the model's context are left out.
-    `report(done, total)` receives the number of texts.
+    The items are in JSONL or CSV files, whose field `category` names an item's category; without any, they are the
+    minimal pairs from the story grammar, except those that the model cannot read. `delimiter` separates a context from
+    what follows, unless either has a space there. Items with a text that is longer than the model's context are left
+    out. `report(done, total)` receives the number of texts.
     """
     need_causal(model.config)
     if items is None:

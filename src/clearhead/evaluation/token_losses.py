@@ -20,7 +20,7 @@ from clearhead.text.tokens import IGNORED, Tokens
 from clearhead.training.objective import count_targets
 from clearhead.training.position_loss import PositionLoss
 
-MOST_TOKENS = 50_000  # that are measured; of a longer text, windows spread over all of it
+MOST_TOKENS = 50_000  # measured at most; in a longer text, windows spread over all of it
 AT_ONCE = 64  # windows
 FREQUENCIES = (0, 1, 10, 100, 1000, 10_000)  # the smallest number of occurrences in each group
 
@@ -117,7 +117,7 @@ def measure_tokens(
 def _measure(
     model: LanguageModel, windows: Sequence[tuple[int, NDArray[np.int64], list[int]]]
 ) -> Iterator[TokenEntry]:
-    """The entries of each target in windows, which are given as the place of the first one, the targets and the ids."""
+    """The entry of each target in the windows. A window is the place of its first target, its targets and its ids."""
     first = [int((targets == IGNORED).sum()) + 1 for _, targets, _ in windows]
     texts = scoring.score(model.network, [ids for _, _, ids in windows], first, 1)
     for (place, _, _), before, text in zip(windows, first, texts, strict=True):

@@ -34,7 +34,7 @@ def fill_page(title: str, data: dict[str, bytes], live: bool = False, language: 
 
 
 def _inline_script(script: str) -> str:
-    """Return a script that can be written into an HTML page."""
+    """Return the script in a form that can be written into an HTML page."""
     # HTML parsers act on these sequences even inside strings; escaped, they mean the same.
     return re.sub(r"<(?=!--|/script)", r"<\\", script.strip())
 

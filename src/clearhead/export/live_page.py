@@ -150,7 +150,7 @@ def _describe(
 
 
 def _check(models: Sequence[LanguageModel], texts: Sequence[str] | None) -> None:
-    """Raise UserError if a model cannot be published, or cannot run one of the texts: scoring its heads takes long."""
+    """Raise UserError if a model cannot be published or cannot run one of the texts, before its heads are scored."""
     if texts is not None:
         check_texts(texts)
     for model in models:

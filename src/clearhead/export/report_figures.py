@@ -51,7 +51,7 @@ def beside_others(reports: ModelReports) -> str:
     for program, bits in reports[0].compressed.items():
         groups.append((program, [(OTHER, bits)]))
         rows.append([program, bits, "compresses the text alone"])
-    about = "Lower is better. It can be compared across tokenizers, and with the size of the compressed text."
+    about = "Lower is better. Bits per byte can be compared across tokenizers and with the size of the compressed text."
     about = " ".join(filter(None, (about, compression_note(reports[0].bytes))))
     picture = bar_chart("Bits per byte of the text", groups, "{:.3f}".format)
     return figure(
@@ -147,7 +147,7 @@ def copied(reports: ModelReports) -> str:
     about = (
         "Tokens in passages of about 50 bytes or more that also occur, token for token, in the training text."
     )
-    headings = ["", "copied", "tokens", "tokens needed to count", "tokens in the longest passage"]
+    headings = ["", "copied", "tokens", "tokens needed to count as copied", "tokens in the longest passage"]
     return figure("Copied from the training text", about, picture, table("Copied text", headings, rows))
 
 

@@ -168,7 +168,7 @@ def _length(copied: CopiedText | None) -> str:
 def _pairs(report: ModelReport) -> str:
     if report.scores is None:
         return paragraph(
-            f"{report.model} lacks characters of the pairs, or its context is too short for them."
+            f"{report.model} lacks some characters of the pairs, or its context is too short for them."
         )
     rows: list[list[TableCell]] = [list(group.row()[1:]) for group in report.scores.groups]
     caption = f"{report.model}: how often the right one of two sentences is more likely"

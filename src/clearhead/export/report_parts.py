@@ -1,4 +1,4 @@
-"""The parts of a report's page: tables, figures and texts. Everything that is not ours is escaped here."""
+"""The parts of a report's page: tables, figures and texts. All text from models and users is escaped here."""
 
 from __future__ import annotations
 

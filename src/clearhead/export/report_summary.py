@@ -40,7 +40,7 @@ def key_figures(report: ModelReport) -> list[KeyFigure]:
         KeyFigure("bits per byte", f"{bits:.4f}", _beside(report), bits, "low"),
         KeyFigure("loss", f"{losses.loss:.4f}", f"nats per token; {measured}", losses.loss, "low", True),
         KeyFigure("perplexity", perplexity, EQUALLY_LIKELY, losses.loss, "low", True),
-        KeyFigure("next token right", f"{right:.1%}", "its most likely token", right, "high", True),
+        KeyFigure("next token right", f"{right:.1%}", "predicted as most likely", right, "high", True),
         KeyFigure("calibration error", f"{error:.1%}", "gap between probability and accuracy", error, "low"),
     ]
     if report.copied is not None and report.copied_by_people is not None:
@@ -68,7 +68,7 @@ def tiles(report: ModelReport) -> str:
 
 
 def side_by_side(reports: Sequence[ModelReport]) -> list[list[TableCell]]:
-    """A row for each measure: its name, and what it is for each model."""
+    """A row for each measure: its name, and its value for each model."""
     found = [{one.name: one.shown for one in key_figures(each)} for each in reports]
     names = dict.fromkeys(name for each in found for name in each)
     return [[name, *(each.get(name, "") for each in found)] for name in names]

@@ -20,7 +20,7 @@ from clearhead.files import disk_errors, read_text, write_text, write_whole
 from clearhead.page.assets import SITE, read_bundle
 
 INDEX_FILE, LIVE_INDEX = "publication.json", "live.json"  # of recorded texts, and of models
-LARGEST_INDEX = 2**26  # bytes; it has the results of labs
+LARGEST_INDEX = 2**26  # bytes; it has the scores of all heads
 DOMAIN_FILE = "CNAME"  # of a page on GitHub Pages
 GENERATED = re.compile(
     r"(text-\d+|model)\.bin|(publication|live|labs)\.json|serviceWorker\.js"
@@ -42,7 +42,7 @@ def page_files(live: bool = False) -> dict[str, bytes]:
 def check_folder(folder: Path) -> None:
     """Raise UserError if the folder cannot be written, or contains files other than those of a published page.
 
-    Hidden files, such as .git, and the domain name of GitHub Pages do not count.
+    Hidden files, such as .git, and the domain file of GitHub Pages do not count.
     """
     if os.path.lexists(folder) and not folder.is_dir():
         raise UserError(f"{folder} is a file: expected a new or empty folder")

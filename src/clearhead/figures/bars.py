@@ -1,4 +1,4 @@
-"""Bar charts: head scores, parts of a sum, differences between traces, one number per position."""
+"""Bar charts: head scores, parts of a sum, differences between traces, and one number per position."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of tokens: the logit lens, the most likely next tokens, a sweep."""
+"""Tables of tokens: the logit lens, the most likely next tokens, and a sweep."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from clearhead.picture import (
     plain,
 )
 
-MOST_POSITIONS = 16  # default positions of a table of tokens
+MOST_POSITIONS = 16  # shown by default in a table of tokens
 LONGEST_TOKEN = 12  # characters in a cell
 MOST_TOKENS = 36  # columns of next tokens
 TOKENS_EACH = 12  # most likely tokens considered per position

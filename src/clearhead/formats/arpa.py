@@ -33,7 +33,7 @@ from clearhead.text.tokenizer_kinds import BYTE_OF
 BEGIN, END, UNKNOWN = "<s>", "</s>", "<unk>"
 NEVER = -99.0  # how these files write a probability of 0
 LONGEST_LINE = 2**16  # bytes
-MOST_SKIPPED = 1000  # lines; a packed file can contain very many
+MOST_SKIPPED = 1000  # lines; a compressed file can contain very many
 BYTES_AN_NGRAM = 64  # of memory while reading
 CHUNK = 2**14  # lines written at once
 LN10 = math.log(10)
@@ -183,9 +183,7 @@ class _Lines:
         return b""
 
     def refuse(self, why: str) -> NoReturn:
-        raise UserError(
-            f"{self.path} is not a complete ARPA file: its line {self.number} {why}; copy it again"
-        )
+        raise UserError(f"{self.path} is not a complete ARPA file: line {self.number} {why}; copy it again")
 
     def expect(self, expected: str) -> None:
         if (line := self.next()) != expected.encode():

@@ -1,6 +1,6 @@
 """Models that come with the package, in the folder `builtin/`: each is a training run with a few snapshots.
 
-Does not import torch, which takes seconds.
+Does not import torch, which takes seconds to load.
 """
 
 from __future__ import annotations

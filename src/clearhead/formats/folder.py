@@ -197,7 +197,7 @@ def load(
 
 
 def _check_files(folder: Path, hashes: dict[str, str]) -> None:
-    """Raise an error if one of the small files changed in a way that its reader accepts."""
+    """Raise an error if one of the small files has changed in a way that its reader would accept."""
     for name, expected in hashes.items():
         if name in (CONFIG, *HASHED) and expected != _sha256(folder / name, LARGEST_FILE):
             template = (

@@ -1,6 +1,7 @@
 """Models of llama2.c: a `.bin` file with a short header and float32 weights, and a `tokenizer.bin` beside it.
 
-The original layout (version 0) has no magic number: a file is one if its size is exactly what its header implies.
+The original layout (version 0) has no magic number: a file is recognized if its size is exactly what its
+header implies.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def is_llama2c(path: Path) -> bool:
 
 
 def describe_truncated(path: Path) -> str | None:
-    """What a file is that is shorter than its header implies; None if its header is not that of a model."""
+    """Describe a model file that is shorter than its header implies; None for any other file."""
     try:
         with open_regular(path) as file:
             header, n_bytes = _read_v0(file), os.fstat(file.fileno()).st_size
@@ -203,7 +204,7 @@ _FEEDFORWARD = ("feedforward.gate.weight", "feedforward.second.weight", "feedfor
 
 
 def _block_layout(config: Config) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """The tensors of all blocks by their names in one block: a name with * for its number, and a shape."""
+    """The tensors of all blocks by their names in one block: a name with * for the block number, and a shape."""
     n, width, hidden = config.n_block, config.d_model, config.d_hidden
     shared = config.n_kv_head * config.d_head
     shapes: dict[str, tuple[int, ...]] = {

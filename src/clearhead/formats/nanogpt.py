@@ -29,7 +29,7 @@ from clearhead.formats.torch_file import (
 from clearhead.model.config import MOST_BLOCKS, Config, preset
 from clearhead.text.tokenizer import Tokenizer
 
-COMPILED = "_orig_mod."  # before the names of a model that was compiled
+COMPILED = "_orig_mod."  # prefix of the tensor names in a compiled model
 ARGUMENTS = {
     "n_vocab": "vocab_size",
     "n_context": "block_size",
@@ -67,7 +67,7 @@ def is_nanogpt(path: Path) -> bool:
 
 
 def describe_objects(path: Path) -> str | None:
-    """What a PyTorch file is that has an object in place of a model; None for any other."""
+    """Describe a PyTorch file that has an object in place of a model; None for any other."""
     try:
         values = _open(path).values
     except UserError:
@@ -171,7 +171,7 @@ class _Tensors:
 
 
 def _place(name: str) -> tuple[str, int | None]:
-    """Where a tensor is stored in the checkpoint: a name, and which third of that tensor, if it is only a third."""
+    """Where a tensor is stored in the checkpoint: a name and, if it is only a third of that tensor, which one."""
     if name in ENDS:
         return ENDS[name], None
     _, i, rest = name.split(".", 2)
@@ -184,7 +184,7 @@ def _place(name: str) -> tuple[str, int | None]:
 
 
 def _find_tokenizer(path: Path, values: dict[str, Any]) -> Tokenizer:
-    """A tokenizer in the checkpoint's folder, or the characters of its dataset, in nanoGPT's places."""
+    """A tokenizer in the checkpoint's folder, or the characters of its dataset, where nanoGPT stores them."""
     folder = path.absolute().parent
     if (folder / "tokenizer.json").is_file() or (folder / "vocab.json").is_file():
         return Tokenizer.load(folder)
@@ -203,7 +203,7 @@ def _find_tokenizer(path: Path, values: dict[str, Any]) -> Tokenizer:
 
 
 def _read_characters(path: Path) -> Tokenizer:
-    """The tokenizer of a character-level dataset: meta.pkl maps them to ids."""
+    """The tokenizer of a character-level dataset: meta.pkl maps characters to ids."""
     try:
         with open_regular(path) as file:
             data = read_all(file, LARGEST_PICKLE + 1)

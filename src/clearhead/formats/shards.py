@@ -20,7 +20,7 @@ WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 FLOATS = ("F64", "F32", "F16", "BF16")
 # Limits, so that a file cannot exhaust memory or time; a thousand blocks need about 2 MB of header.
-PLACEHOLDER = 64  # bytes that tell the file from what a failed download left
+PLACEHOLDER = 64  # bytes that distinguish the file from the remains of a failed download
 LARGEST_HEADER = 2**22
 MOST_FILES = 1000
 

@@ -61,7 +61,7 @@ class StoredTensor:
 
 
 def describe_code(*values: Any) -> str | None:
-    """What a checkpoint is that has an object in place of one of these values, and what to do instead."""
+    """Describe a checkpoint that has an object in place of one of these values, and say what to do instead."""
     names = [value.name for value in values if type(value) is Foreign]
     if not names:
         return None

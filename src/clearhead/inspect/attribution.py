@@ -146,7 +146,7 @@ def read_logit(trace: ResidualTrace, token: int, position: int, against: int | N
 
 
 def attributed_name(trace: ResidualTrace, token: int, position: int, against: int | None) -> str:
-    """Name the logit, or difference of logits, that is a sum of parts."""
+    """Name the logit, or difference of logits, that is decomposed."""
     name = logit_name(trace, token, position, against)
     return name if trace.config.logit_cap is None else f"{name}, before the cap"
 
@@ -168,7 +168,7 @@ def attribute_score(
 ) -> ScoreAttribution:
     """Decompose a head's score between two positions by what each component wrote before the head's block.
 
-    With `against`, decompose the difference to the score of another key position.
+    With `against`, decompose the difference from the score of another key position.
     """
     if trace.edits.touch(Site("scores", block, head=head)):
         raise UserError(f"block.{block}.head.{head}.scores is edited: an edited score is not a sum of parts")

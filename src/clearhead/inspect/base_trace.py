@@ -1,4 +1,4 @@
-"""What traces of every kind of network share: the tokens of a text, and the positions of its words.
+"""The base of the traces of every kind of network: the tokens of a text, and the positions of its words.
 
 Shapes: S stages, N and M occurrences of a word.
 """
@@ -103,9 +103,7 @@ class BaseTrace(ABC):
 
     def check_single(self) -> None:
         if not self.single:
-            raise UserError(
-                "this needs a trace of one text, but the trace is a batch: inspect one text alone"
-            )
+            raise UserError("this needs a trace of one text, but the trace is a batch: inspect a single text")
 
     def position_of(self, word: str, occurrence: int | None = None) -> int:
         """Return the position of a word: that of its last token."""

@@ -91,7 +91,7 @@ class BlockSteps:
     def _norm(self, norm: nn.Module, name: str, x: Tensor) -> Tensor:
         """Apply the model's norm, if there is one, or its formula if the mean or scale is edited."""
         if not isinstance(norm, Norm):
-            return x.view_as(x)  # another tensor, whose gradient is its own
+            return x.view_as(x)  # a separate tensor, with its own gradient
         touched = {site.name for site, _ in self.edits.made}
         if f"{name}.mean" not in touched and f"{name}.scale" not in touched:
             return norm(x)

@@ -1,4 +1,4 @@
-"""Blocks and heads of a trace as objects with the sites as attributes."""
+"""Blocks and heads of a trace as objects with their sites as attributes."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from clearhead.model.transformer import Transformer
 
 @dataclass(frozen=True)
 class ForwardPass:
-    """What is stored of a forward pass: the residual stream before each block and after the last, B T C each.
+    """The stored part of a forward pass: the residual stream before each block and after the last, B T C each.
 
     With dropout, `random_states` has the state of the random generator before the embedding and before each
     block, so that recomputing a block drops the same features.
@@ -87,7 +87,7 @@ class GradientSteps(BlockSteps):
     def _norm(self, norm: nn.Module, name: str, x: Tensor) -> Tensor:
         """The norm by its formula, so that its mean and scale are part of the graph."""
         if not isinstance(norm, Norm):
-            return x.view_as(x)  # another tensor, whose gradient is its own
+            return x.view_as(x)  # a separate tensor, with its own gradient
         mean = getattr(self, f"{name}_mean") if norm.shift is not None else 0.0
         return apply_norm(norm, x, mean, getattr(self, f"{name}_scale"))
 

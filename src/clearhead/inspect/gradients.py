@@ -117,7 +117,7 @@ class SiteGradients:
     @cached_property
     @torch.enable_grad()
     def _entry(self) -> dict[str, tuple[Tensor, Tensor]]:
-        """The same for the token and position vectors."""
+        """The token and position vectors, and the gradients with respect to them."""
         forward, by_input = self.forward, self.boundary(0)
         vectors = {
             "embedding": forward.network.token_vectors(forward.ids),

@@ -95,9 +95,9 @@ class LinearReadout:
         return weights * torch.einsum("htd,hd->ht", values, self._along_heads(block))
 
     def _passed(self, block: int) -> Tensor:
-        """Return the fraction of what each head gathers here that it writes, 1 unless it is edited: H 1.
+        """Return the fraction of its gathered values that each head writes here, 1 unless it is edited: H 1.
 
-        A head whose output is replaced by something else writes nothing of what it gathered.
+        A head whose output is replaced by something else writes none of what it gathered.
         """
         trace, module, D = self.trace, self._module(block), self.trace.config.d_head
         passed = torch.ones(trace.config.n_head, 1, device=trace.ids.device)

@@ -30,8 +30,8 @@ POINTS_AT_ONCE = 16  # on the path of integrated gradients; bounds the memory
 class Objective:
     """The number whose gradient is computed.
 
-    `of` is one of OBJECTIVES: of `token`, after `position`, minus the same of `against` if given; or the mean loss of
-    the text, which needs no token. In a batch, it is summed over the sequences.
+    `of` is one of OBJECTIVES: the value for `token` after `position`, minus that for `against` if given; or the mean
+    loss of the text, which needs no token. In a batch, the number is summed over the sequences.
     """
 
     of: str
@@ -78,7 +78,7 @@ class TextLoss(Objective):
 def make_objective(
     trace: ResidualTrace, of: str, token: str | int | None, position: int, against: str | int | None
 ) -> Objective:
-    """Check what was asked for; the default token is the most likely one."""
+    """Check the arguments and return the objective; the default token is the most likely one."""
     trace.check_single()
     if of not in OBJECTIVES:
         raise UserError(f"of = {of!r}: expected one of {', '.join(OBJECTIVES)}{guess(str(of), OBJECTIVES)}")

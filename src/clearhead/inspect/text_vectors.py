@@ -26,8 +26,8 @@ def text_vectors(
 ) -> Tensor:
     """The vector of each sequence, scaled to length 1: N C.
 
-    It is the mean over all tokens, or the last token's vector, of `final`, which is the last block's output in a
-    recurrent network. `watch` is called before each sequence, and may raise an exception to stop.
+    It is the mean of `final` (in a recurrent network, the last block's output) over all tokens, or its value at the
+    last token. `watch` is called before each sequence, and may raise an exception to stop.
     """
     if not isinstance(network, Transformer | Recurrent):
         kind = network.config.kind

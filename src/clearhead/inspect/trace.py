@@ -43,7 +43,7 @@ class Trace(ResidualTrace):
         """Apply `measure` to every variant of this trace; variants run in batches.
 
         Over "head", each variant ablates the output of one head, or patches it from another trace: blocks ×
-        heads. Over "block × position", it does so for the input of one block at one position: blocks ×
+        heads. Over "block × position", each does so for the input of one block at one position: blocks ×
         positions.
         """
         return sweep(self, over, measure, patch_from)
@@ -96,8 +96,8 @@ class Trace(ResidualTrace):
         """Return the gradient of a logit with respect to a site: the shape of the site.
 
         The logit is that of `token` (default: the most likely one) after `position`, minus that of `against` if given.
-        `of` may also be probability, log_probability, or loss, the text's own. The gradient at a site tells
-        how that number changes if `edit` changes the site's value and everything after it follows.
+        `of` may also be probability, log_probability, or loss (that of the text itself). The gradient at a site shows
+        how that number changes if `edit` changes the site's value and everything after it is recomputed.
         """
         objective = make_objective(self, of, token, position, against)
         place = parse_site(site, self.config)

@@ -62,7 +62,7 @@ def _principal(vectors: Tensor) -> tuple[Tensor, Tensor]:
     projected, share = projected[:, :2], share[:2]
     if projected.shape[1] < 2:
         projected, share = torch.nn.functional.pad(projected, (0, 1)), torch.nn.functional.pad(share, (0, 1))
-    # Fix the sign of each component: the occurrence farthest out, the first of several, is on the positive side.
+    # Fix the sign of each component: the (first) occurrence farthest out is on the positive side.
     distances = projected.abs()
     far = distances >= (1 - 1e-4) * distances.amax(0)
     furthest = projected.gather(0, far.int().argmax(0, keepdim=True))

@@ -1,4 +1,4 @@
-"""Sentences from the stories in which `it` can refer to either of two nouns; the story records which one.
+"""Sentences in which `it` can refer to either of two nouns, from stories that record which one.
 
 Test sentences come in pairs that differ only in the adjective, and so in the antecedent. Shapes: B sentences,
 T words.

@@ -51,7 +51,7 @@ LABS = {
             "from state to state; attention looks straight back at it; an n-gram model has forgotten it. "
             "Trained on short sequences, a recurrent network carries the information through 200 digits with some "
             "seeds and loses it with others. Trained only on 101 digits, it stays near chance, while attention "
-            "learns everything: the advantage of attention is that the long case can be learned. This attention "
+            "learns the task: the advantage of attention is that the long case can be learned. This attention "
             "has no positions, so unseen lengths are nothing new to it. The one sequence without a 1 counts for "
             "half of the accuracy, all others for the other half: a network that has learned nothing "
             "scores about one half. The band around each line shows the range over seeds.",
@@ -191,8 +191,8 @@ LABS = {
             "well-known picture shows “it” attending to its antecedent. In a causal model, “it” cannot have seen the"
             " adjective: its attention is the same in both sentences. The adjective is the first token "
             "that can know, and it does: over all heads, “tired” attends more to the chicken and “wide” "
-            "more to the road. Then two small transformers are trained on sentences from the stories, whose "
-            "antecedents are known. They fill in blanks, and a pronoun is a blank too: at “it”, and again"
+            "more to the road. Then two small transformers are trained on sentences from the stories with "
+            "known antecedents. They fill in blanks, and a pronoun is a blank too: at “it”, and again"
             " at the end, they predict the antecedent. In the bidirectional one, that picture "
             "appears: the pronoun attends to its noun, and patching in its vector from the other sentence"
             " flips the answer. In the causal one, “it” has the same vector in both sentences, so there "
@@ -269,7 +269,7 @@ LABS = {
             description="Random tokens, repeated once: only attention to the first occurrence can predict the second."
             " Two blocks learn to do so from scratch. A head in the first (which sees four positions) tells "
             "each token which token precedes it; heads in the second find the token that followed the "
-            "current one earlier, and bring it here. The loss falls once both kinds of head exist. If one of "
+            "current one the first time, and copy it. The loss falls once both kinds of head exist. If one of "
             "the second block's heads is ablated, another takes over in part; if all are, the ability is lost.",
             question="Which forms first, the previous-token head or the induction "
             "head? What does the loss do until both exist?",

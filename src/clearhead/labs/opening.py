@@ -53,7 +53,7 @@ class Opening:
 
 
 def find_opening(model: LanguageModel, check: Callable[[], object] = lambda: None) -> Opening:
-    """Choose the text and the head. `check` is called in between: an exception from it stops the search."""
+    """Choose the text and the head. `check` is called before each sentence: an exception from it stops the search."""
     best: Opening | None = None
     for sentence, pronoun, antecedent in SENTENCES:
         check()
@@ -126,7 +126,7 @@ def _bits_per_byte(trace: Trace, text: str) -> float:
 
 
 def _example(tokenizer: Tokenizer, most: int) -> str | None:
-    """The longest example in at most `most` tokens."""
+    """The longest example of at most `most` tokens."""
     return max(examples_for(tokenizer, most), key=lambda text: len(tokenizer.encode(text)), default=None)
 
 

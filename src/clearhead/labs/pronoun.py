@@ -176,7 +176,7 @@ def _draw_courses(courses: dict[str, list[dict[int, Measures]]]) -> Lines:
 
 @torch.no_grad()
 def _draw_looks(networks: dict[str, Transformer]) -> Table:
-    """The lecture's picture: attention from the pronoun in its two sentences, all heads together, first seed."""
+    """The lecture's picture: attention from the pronoun in both sentences, summed over heads, for the first seed."""
     sentences, rows, values = lecture(), [], []
     batch = SentenceBatch.of(sentences)
     for kind, network in networks.items():

@@ -129,7 +129,7 @@ def _vectors(network: Transformer, batch: SentenceBatch) -> Tensor:
 
 
 def _probe(network: Transformer, first: Tensor, second: Tensor) -> float:
-    """The accuracy of logistic regression at telling whether the antecedent is the first noun or the second."""
+    """The accuracy of logistic regression at predicting whether the antecedent is the first noun or the second."""
     from sklearn.linear_model import LogisticRegression
     from threadpoolctl import threadpool_limits
 

@@ -137,7 +137,7 @@ def _check_names(kinds: Sequence[str], models: Sequence[str]) -> None:
     if twice := [name for name in names if names.count(name) > 1]:
         raise UserError(f"{twice[0]} was named twice: each competitor needs its own name")
     if not names:
-        raise UserError("there are no competitors: name a kind, or a model")
+        raise UserError("there are no competitors: name a kind or a model")
 
 
 def _learn(

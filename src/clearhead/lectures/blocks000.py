@@ -20,7 +20,7 @@ from clearhead.lectures.worked import matrix, name_tokens, stories, table, trace
 
 STORY: str = inputs_of("000.7")["story"]
 ROLES = ("previous", "antecedent", "induction")
-LENGTH, SEQUENCES = 50, 4  # tokens per repeated random sequence, and sequences, as for the head scores
+LENGTH, SEQUENCES = 50, 4  # tokens per random sequence, and number of sequences, as for the head scores
 LINES = {
     "x": "x",
     "t1": "t1 = LN(x)",
@@ -176,14 +176,14 @@ def residual_stream() -> StopNumbers:
     }
     findings: Findings = {
         "previous-token head of the model": found["previous"],
-        "its induction head": found["induction"],
+        "induction head of the model": found["induction"],
         "loss of uniform guessing": math.log(stories().config.n_vocab),
     }
     return findings, parts
 
 
 def circuit_of_the_model(cases: list[tuple[bool, bool]]) -> list[list[Value]]:
-    """The mean weight of the induction head on its target, and the loss, with only some of the two heads."""
+    """The mean weight of the induction head on its target, and the loss, with each combination of the two heads."""
     repeated, scores = repeated_tokens(), head_scores()
     found = [scores.best(role)[:2] for role in ("previous", "induction")]
     block, number = found[1]

@@ -1,4 +1,4 @@
-"""What the figures of the stops start with, from the file that the page is built with."""
+"""The initial inputs of the stops' figures, from the file that the page is built with."""
 
 from __future__ import annotations
 

@@ -100,9 +100,10 @@ LECTURE = Lecture(
             "Layer norm is the z-score of one vector: subtract its mean μ and divide by its standard deviation σ (with "
             "1/d), then scale by γ and shift by β. The feed-forward layer needs ReLU: without it, two matrices "
             "amount to one. The block: t1 = LN(x), t2 = MHA(t1), t3 = t2 + x, t4 = LN(t3), t5 = FFN(t4), h = t5 + t3. "
-            "First for the second of two small vectors, x1 = [1, 0, 2] and x2 = [3, 1, -1], with one head that has "
-            "identity matrices, γ = 1, β = 0 and no biases. W1 has the rows [1, -1, 0], [0, 1, -1] and [-1, 0, 1]; "
-            "W2 is the identity. Then in the built-in model, on the text of stop 2.",
+            "Its lines are computed first for the second of two small vectors, x1 = [1, 0, 2] and x2 = [3, 1, -1], "
+            "with one head that has identity matrices, γ = 1, β = 0 and no biases. W1 has the rows [1, -1, 0], "
+            "[0, 1, -1] and [-1, 0, 1]; W2 is the identity. They are then computed in the built-in model, on the text "
+            "of stop 2.",
             blocks.the_block,
             "Two lines normalize, two compute, and two add: the outputs of attention and feed-forward are added to x "
             "and never replace it. ReLU sets the negative numbers of t4 W1 to 0. Without it, t5 is t4 times one "
@@ -116,8 +117,8 @@ LECTURE = Lecture(
             "vectors have the same width, each can also be read as if it came from the last block: the token that the "
             "model would predict there (the logit lens).",
             blocks.the_stack,
-            "The shape is the same everywhere. A block adds to its input: some change the vector a lot, others only a "
-            "little. The early blocks still hold the token itself; the prediction appears toward the end.",
+            "The shape is the same everywhere. Each block adds to its input: some change the vector a lot, others only "
+            "a little. The early blocks still hold the token itself; the prediction appears toward the end.",
             blocks.numbers_after_block,
         ),
         LectureStop(

@@ -41,11 +41,11 @@ LECTURE = Lecture(
             "A sequence of digits ends in 1 if any digit was a 1, and in 0 otherwise. Let a 1 be followed by many "
             "zeros. An RNN passes the information from cell to cell, h = tanh(x w + h U + b); this one, with 4 units "
             "and seed 4, is trained for 100 steps on 5 to 20 digits. Attention looks straight at the 1 (keys are "
-            "multiplied by 10, as at stop 5). Linear probes measure what is left: each tells from a state, or from "
-            "what attention gives, whether the first digit was a 1. Digits come with noise from -0.3 to 0.3.",
+            "multiplied by 10, as at stop 5). Linear probes measure what is left: each predicts from a state, or from "
+            "the output of attention, whether the first digit was a 1. Digits come with noise from -0.3 to 0.3.",
             numbers.running_example,
             "After a hundred zeros, a probe is right in {accuracy in the state after 100 zeros:.0%} of the sequences, "
-            "where guessing would be right in half of them. In what attention gives, it is right in "
+            "where guessing would be right in half of them. In the output of attention, it is right in "
             "{accuracy in the output of attention:.0%}. Some networks carry the information to the end and others "
             "lose it, depending on the seed. `clearhead lab any-one` trains both kinds.",
             numbers.zeros_until_forgotten,
@@ -54,7 +54,7 @@ LECTURE = Lecture(
             "001.4",
             "The keys are the embeddings of the tokens, 0 = [1, 0] and 1 = [0, 1]; the query [0, 1] says what to find. "
             "A score is a dot product, si = ki · q; the softmax turns scores into weights αi, and the result is "
-            "Σ αi ei. With 3 in place of e, you can do it in your head.",
+            "Σ αi ei. With 3 in place of e, you can compute this in your head.",
             numbers.keys_and_query,
             "In 0010, the 1 gets half the weight with base 3, so the result is [1/2, 1/2] and not the plain average "
             "[3/4, 1/4]. In 0000, there is no 1 to find, and the result is [1, 0].",
@@ -64,7 +64,7 @@ LECTURE = Lecture(
             "001.5",
             "Every zero adds 1 to the denominator of the softmax, so the weight on a single 1 falls as the sequence "
             "grows: α = e^b / (e^b + n) with n zeros. Longer keys help: with ki = ei W^K and W^K = b·I, the score of "
-            "the 1 is b and no longer 1.",
+            "the 1 is b instead of 1.",
             numbers.long_sequences,
             "With 100 zeros and plain keys, only {plain keys, 100 zeros:.1%} of the weight is on the 1. With keys "
             "times 10, it is {boosted keys, 100 zeros:.1%}, and {boosted keys, 3 zeros:.5f} with three zeros.",

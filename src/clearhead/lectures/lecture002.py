@@ -12,9 +12,9 @@ LECTURE = Lecture(
         LectureStop(
             "002.1",
             "What determines the meaning of a word? That is a conceptual question, and the distributional hypothesis "
-            "answers it: words in similar surroundings have similar meanings, such as cat and dog in “the cat gets "
-            "fed” and “the dog gets fed”. Why a hidden layer of 300 neurons, which gives 300 numbers per word, "
-            "and not of 200 or 500? That is an engineering question, and a measurement answers it.",
+            "answers it: words in similar surroundings, such as cat and dog in “the cat gets fed” and “the dog gets "
+            "fed”, have similar meanings. Why a hidden layer of 300 neurons, which gives 300 numbers per word, "
+            "and not one of 200 or 500? That is an engineering question, and a measurement answers it.",
             numbers.distributional_hypothesis,
             "Skip-gram models of six widths were trained alike on 60 sentences from a small grammar (seed 1) and "
             "evaluated on 200 new ones. On the training sentences, wider is always at least as good. On new ones, "
@@ -26,8 +26,9 @@ LECTURE = Lecture(
             "002.2",
             "Words can be described by features that people choose, such as “has four legs”, or by features that "
             "training finds. Skip-gram learns vectors from pairs of a word and a neighbor within a window of 2. Below "
-            "are its pairs for one sentence, and then the words nearest to “cat” after 100 steps of training, 8 "
-            "numbers per word, on six sentences such as “the cat sleeps on the sofa” and “the dog sleeps on the sofa”.",
+            "are its pairs for one sentence, and then the words nearest to “cat” after 100 steps of training on "
+            "six sentences such as “the cat sleeps on the sofa” and “the dog sleeps on the sofa”, with 8 numbers per "
+            "word.",
             numbers.features,
             "Nobody told the model what an animal is, but cat and dog have the same neighbors, and the cosine of their "
             "vectors is {cosine of cat and dog:.2f}. (`clearhead lab neighbors` trains on stories.)",
@@ -35,11 +36,11 @@ LECTURE = Lecture(
         ),
         LectureStop(
             "002.3",
-            "Given a sequence of words, which one is most likely to follow? Every earlier word may play a role, but "
+            "Given a sequence of words, which word is most likely to follow? Every earlier word may play a role, but "
             "some matter more: “Damian had a secret child, a girl, and had written in his will that his belongings "
             "will belong to …”. Here each earlier word votes on its own, whatever the order: of ten sentences, such as "
             "“the man had a girl and his house will belong to her”, n end in a candidate, and n_w of these contain "
-            "the word w; the candidate scores n times (n_w + 1)/(n + 2) for every w.",
+            "the word w; the candidate scores n times the product of (n_w + 1)/(n + 2) over all w.",
             numbers.next_word,
             "The next word is “{next word}”, with a probability of {its probability:.2f}. Without “girl”, it would be "
             "{its probability without “girl”:.2f}: each “his” pulls the other way. `clearhead lab blank` asks the "
@@ -131,8 +132,8 @@ LECTURE = Lecture(
             "descent subtracts it, times the learning rate.",
             numbers.one_token_loss,
             "Only the right word has a negative gradient, so only its logit rises; the more probability a wrong word "
-            "has, the further it falls. In one step, p of “dog” rises from {p of dog:.5f} to {p after one step:.5f}, "
-            "and the loss falls from {loss:.3f} to {loss after one step:.3f}.",
+            "has, the further its logit falls. In one step, p of “dog” rises from {p of dog:.5f} to "
+            "{p after one step:.5f}, and the loss falls from {loss:.3f} to {loss after one step:.3f}.",
             numbers.gradient_of_right_word,
         ),
     ),

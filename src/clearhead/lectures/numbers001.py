@@ -93,7 +93,7 @@ def outputs_that_change() -> float:
 
 
 def running_example() -> StopNumbers:
-    """How well a linear probe finds the first digit after zeros: in an RNN's state, and in what attention gives."""
+    """How well a linear probe finds the first digit after zeros: in an RNN's state, and in the output of attention."""
     zeros = [0, *ZEROS[:5]]
     digits = probe_sequences(LONGEST_PROBED)
     states, mixed = run_tiny_rnn(train_rnn(RNN_SEED, RNN_STEPS), digits), attended(digits, BOOST)

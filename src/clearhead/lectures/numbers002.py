@@ -38,7 +38,7 @@ WIDTH, VALUE_WIDTH = 32, inputs_of("002.5")["d_v"]
 # The page's projections: uniform numbers up to this size. W^V is the first columns of a wider matrix.
 PROJECTION_SIZE, MAX_VALUE_WIDTH = 0.3, 10
 SEEDS = {"W_Q": 1, "W_K": 2, "W_V": 3}
-SHORT_WINDOW, LONG_STORY, FIRST_STEPS = 2, 20, 5  # what the page's text suggests to try, and the rows shown
+SHORT_WINDOW, LONG_STORY, FIRST_STEPS = 2, 20, 5  # what the page's text suggests trying, and the rows shown
 REPEATS = 3  # of which the fastest is shown
 
 
@@ -123,7 +123,7 @@ def next_word() -> StopNumbers:
     parts: list[ResultPart] = [
         Table("next word", [*chances], ["probability"], [[value] for value in chances.values()]),
         Table(
-            f"loss in the probability of “{word}” without each word",
+            f"drop in the probability of “{word}” without each word",
             name_tokens(past),
             ["effect"],
             [[effect] for effect in effects_of(NEXT_WORD["text"], past, word)],
@@ -141,7 +141,7 @@ DECIDERS = ("secret", "girl", "his", "belongings")
 
 
 def deciding_word() -> float:
-    """The index in `DECIDERS` of the word without which “her” loses most."""
+    """The index in `DECIDERS` of the word without which “her” loses the most probability."""
     past = split_words(NEXT_WORD["prompt"])
     effects = effects_of(NEXT_WORD["text"], past, "her")
     suspected = [effects[past.index(word)] for word in DECIDERS]
@@ -281,7 +281,7 @@ def mixed_by_hand() -> float:
 
 
 class Multiplications(TorchFunctionMode):
-    """Count the multiplications of two numbers in the products of matrices, vectors and numbers, by product."""
+    """Count the multiplications of two numbers in each product of matrices, vectors or numbers."""
 
     def __init__(self) -> None:
         super().__init__()

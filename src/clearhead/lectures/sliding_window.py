@@ -1,4 +1,4 @@
-"""Generation through a window that slides: the model sees only the last words (`web/src/model/slidingWindow.ts`)."""
+"""Generation through a sliding window: the model sees only the last words (`web/src/model/slidingWindow.ts`)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class WindowStep:
-    """What the model sees, which of it the text contains, and the word that follows most often."""
+    """What the model sees, which part of it the text contains, and the word that follows most often."""
 
     first: int  # the number of the window's first word, counted from 1
     window: list[str]
@@ -25,7 +25,7 @@ class WindowStep:
 
 
 def slide_window(text: Sequence[str], start: Sequence[str], length: int, count: int) -> list[WindowStep]:
-    """Generate `count` words, each the most frequent one after the longest part of the window in the text."""
+    """Generate `count` words, each the most frequent after the longest part of the window that the text contains."""
     words, steps = [*start], []
     for _ in range(count):
         window = words[-length:]

@@ -54,7 +54,7 @@ def make_sentences(count: int, seed: int) -> list[list[str]]:
 
 
 def sweep(sentences: int, seed: int) -> dict[int, tuple[float, float]]:
-    """By width, a model's loss on new sentences, the same for every width, and on those that it was trained on."""
+    """By width, a model's loss on new sentences, which all widths share, and on those that it was trained on."""
     made = make_sentences(sentences + HELD_OUT, seed)
     vocabulary = sorted({word for words in made for word in words})
     training, held_out = (count_pairs(part, vocabulary) for part in (made[:sentences], made[sentences:]))

@@ -44,7 +44,7 @@ class ChainTerm(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Chain:
-    """The gradient of one number. It equals the sum of the values of all terms, and of `others`.
+    """The gradient of one number. It equals the sum of the values of all terms, plus `others`.
 
     `kind` names the operation that uses the number next. The loss uses logits and probabilities, which have no terms.
     """
@@ -56,7 +56,7 @@ class Chain:
     kind: str
     terms: list[ChainTerm]  # the largest first
     others: float = 0.0  # of a weight: what the other texts of the batch add
-    n_others: int = 0  # how many these are
+    n_others: int = 0  # the number of these texts
 
     def __repr__(self) -> str:
         return f"Chain({self._heading})\n{text_table((), self._rows(5))}"
@@ -137,7 +137,7 @@ class ChainRule:
         return norm
 
     def norm_input(self, normed: str, block: int | None) -> Site:
-        """What it normalizes."""
+        """The input of the norm that computes a normalized vector."""
         if block is None:
             return Site("output", self.config.n_block - 1)
         names = {"normed": "input", "normed2": "input" if self.config.parallel else "middle"}
@@ -315,7 +315,7 @@ class ChainRule:
         return [*uses, RuleUses(Site(f"{normed.name}.scale", normed.block), [(t,)], by_scale)]
 
     def _norm_number(self, site: Site, norm: Norm, x: Tensor, t: int) -> Rule:
-        """Of μ or σ itself, which every feature of the normalized vector depends on."""
+        """The rule for μ or σ itself, which every feature of the normalized vector depends on."""
         name, kind = site.name.rsplit(".", 1)
         scale, gain = self._scale(norm, x), norm.gain.detach()
         centered = x - self._mean(norm, x)

@@ -89,9 +89,10 @@ def measure_effect(
     watch: Callable[[], object] = lambda: None,
     steps: int = 1,
 ) -> StepEffect:
-    """Take the step of a lesson and compare. `other` is a text that the step was not computed on.
+    """Take the step of a lesson, and compare the model before and after it.
 
-    With several steps, each is computed on the same batch and compared with the one before it.
+    `other` is a text that the step was not computed on. With several steps, each is computed on the same batch and
+    compared with the one before it.
     """
     if type(steps) is not int or steps < 1:
         raise UserError(f"steps = {steps!r}: expected an integer of at least 1")
@@ -153,7 +154,7 @@ def changed_weights(before: Transformer, after: Transformer) -> list[ChangedWeig
 
 
 def _own_names(config: Config) -> list[str]:
-    """Each trained number once: no products, and the keys and values that heads share only in their first head."""
+    """Each trained number once: no products, and shared keys and values only under the first of their heads."""
     group, found = config.n_head // config.n_kv_head, []
     for name in weight_names(config):
         shared = re.search(r"head\.(\d+)\.[Wb]_[KV]$", name)

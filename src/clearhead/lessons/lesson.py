@@ -62,7 +62,7 @@ class Lesson:
                 self.network.eval()
         self.loss, self.gradient_norm = metrics.tolist()
         self.target_ids = step.batch[1]  # B T
-        # What the teachers of a student predict, B T V.
+        # The predictions of a student's teachers, B T V.
         self.predicted = step.prediction.probabilities if step.teachers else None
         shares = (self.predicted, trainer.recipe.true_share)
         self.gradient = Gradients(
@@ -87,7 +87,7 @@ class Lesson:
 
         NaN where there is no target: at the last token of a text, at padding and, in a bidirectional model, at every
         token that is not masked. `losses.nanmean()` is the loss. In the step of a student, the loss is in part the
-        cross-entropy with what its teachers predict.
+        cross-entropy with its teachers' predictions.
         """
         logits = self.gradient.site_value(Site("logits")).float()
         found = position_losses(logits, self.target_ids, self.predicted, self.trainer.recipe.true_share)
@@ -129,7 +129,7 @@ class Lesson:
         if any(part.forward.dropout for part in self.gradient.parts):
             raise UserError(
                 "this step has dropout, for which the chain rule is not available: pass the batch's text to ch.learn, "
-                "which leaves dropout out"
+                "which uses no dropout"
             )
         index = _check_place(name, self.gradient.shape(name), row, column)
         text = check_index(text, len(self.ids), "text")
@@ -194,8 +194,8 @@ class Lesson:
         """The trainer after the step. Its gradients are the clipped ones."""
         if not self.is_exact:
             raise UserError(
-                f"the optimizer state before step {self.number} was not kept, only a snapshot: its update is not "
-                "known; pass a larger `repeat` to repeat the steps before it"
+                f"the optimizer state before step {self.number} was not kept, only a snapshot of the weights: the "
+                "step's update is not known; pass a larger `repeat` to repeat the steps before it"
             )
         trainer = fork(self.trainer)
         for own, copied in zip(self.network.parameters(), trainer.network.parameters(), strict=True):

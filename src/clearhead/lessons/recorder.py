@@ -1,4 +1,4 @@
-"""Record the forward and backward pass of a training step at the block boundaries."""
+"""Record the forward and backward passes of a training step at the block boundaries."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from clearhead.training.objective import cross_entropy
 class Loss:
     """The loss of some rows of a batch: the sum of -ln P(target), times `weight`.
 
-    That of a student is in part the cross-entropy with what its teachers predict.
+    That of a student is in part the cross-entropy with its teachers' predictions.
     """
 
     targets: Tensor  # B T
@@ -44,7 +44,7 @@ class Loss:
         return found
 
     def by_probabilities(self, probabilities: Tensor) -> Tensor:
-        """-y/P, times the weight: y is 1 at the target or, for a student, mixed with what its teachers predict."""
+        """-y/P, times the weight: y is 1 at the target or, for a student, mixed with its teachers' predictions."""
         index = self.targets.clamp(min=0)[..., None]
         counted = (self.targets != IGNORED)[..., None]
         by_target = torch.where(counted, -self.weight / probabilities.gather(-1, index), 0.0)

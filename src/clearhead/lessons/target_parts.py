@@ -28,7 +28,7 @@ def target_parts(
 ) -> Tensor:
     """The derivative of each position's part of the loss with respect to one number: B T."""
     network = forward.network
-    refuse_product(name, "predictions that move it")
+    refuse_product(name, "parts by target")
     parameter = find_parameter(network, name)
     assert parameter is not None
     direction = torch.zeros_like(parameter)
@@ -44,7 +44,7 @@ def target_parts(
     try:
         # The fused kernel has no forward-mode derivative.
         with forward.randomness(None), sdpa_kernel(SDPBackend.MATH), warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # of torch, for its own code
+            warnings.simplefilter("ignore", DeprecationWarning)  # raised by torch for its own code
             tangent: Tensor = jvp(losses, (parameter.detach(),), (direction,))[1]
     finally:
         network.eval()

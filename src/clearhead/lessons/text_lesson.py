@@ -41,8 +41,9 @@ def learn(
     """Compute one training step on a text, or on several as one batch; the model does not change.
 
     The step is the first of a new training run with the model's own recipe, at the full learning rate and without
-    dropout; for a model that Clearhead did not train, that of fine-tuning. `optimizer` is muon or adamw, and
-    `learning_rate` that of the matrices. For a bidirectional model, `seed` selects the tokens that are masked.
+    dropout; for a model that Clearhead did not train, the recipe is that of fine-tuning. `optimizer` is muon or
+    adamw, and `learning_rate` that of the matrices. For a bidirectional model, `seed` selects the tokens that
+    are masked.
     """
     if not isinstance(model, LanguageModel):
         raise UserError(f"{model!r:.60} is not a model: expected one that ch.load or ch.train returned")
@@ -112,7 +113,9 @@ def make_batch(model: LanguageModel, text: Any, seed: int = 0) -> tuple[Batch, b
 def _masked(inputs: np.ndarray, real: np.ndarray, mask_id: int | None, seed: int) -> Batch:
     """Mask tokens as in training. Padding is a separate document, which the text does not see."""
     if mask_id is None:
-        raise UserError("the tokenizer of this bidirectional model has no mask token: it cannot be trained")
+        raise UserError(
+            "the tokenizer of this bidirectional model has no mask token, so the model cannot be trained"
+        )
     cut, targets = inputs.copy(), np.full_like(inputs, IGNORED)
     for row, length in enumerate(real.sum(1)):
         own = Blanks(mask_id).cut(inputs[row : row + 1, :length], blank_generator(seed, row))

@@ -65,7 +65,7 @@ class Update:
         """The term that decides whether one number goes up or down; None if it stays the same.
 
         `gradient` if the number goes against its gradient; otherwise the stage that turned the direction around, as
-        momentum can, or weight decay where it outweighs them all.
+        momentum can, or weight decay where it outweighs all stages.
         """
         numbers = self.at(*index)
         change = numbers.pop("after") - numbers.pop("before")

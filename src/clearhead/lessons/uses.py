@@ -61,7 +61,7 @@ class Uses:
             entering, leaving = self._entering(), self._leaving()
             return [entering, Use(leaving.right, _need(leaving.left))] if self.config.tied else [entering]
         if name == "unembedding.W":
-            return [self._leaving()]  # if tied, see `Lesson`
+            return [self._leaving()]  # if tied, see `Gradients`
         if name == "position.W":
             return [Use(self.positions, self.gradient(Site("position")))]
         if name.startswith("final."):

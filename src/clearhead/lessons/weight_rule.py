@@ -76,7 +76,7 @@ def _rows_equal(ids: Tensor, row: int, site: Site, column: int, scale: float) ->
 
 
 def _find_sites(chain: ChainRule, part: str, block: int, head: int | None) -> tuple[Site, list[Site]]:
-    """What a matrix is multiplied with, and what that results in."""
+    """The input and the outputs of a matrix."""
     role = part.split("_")[1]
     if head is not None and role in "QKV":
         group = 1 if role == "Q" else chain.config.n_head // chain.config.n_kv_head
@@ -97,7 +97,7 @@ def _find_sites(chain: ChainRule, part: str, block: int, head: int | None) -> tu
 
 
 def _norm_weight(chain: ChainRule, part: str, block: int | None, column: int) -> Rule:
-    """γ is multiplied with (x - μ)/σ, and β is added."""
+    """γ is multiplied by (x - μ)/σ, and β is added."""
     normed, kind = part.split(".")
     if normed in ("query_norm", "key_norm"):
         assert block is not None

@@ -56,5 +56,5 @@ class Attention(nn.Module):
 
 
 def normalize_groups(x: Tensor, norm: Norm) -> Tensor:
-    """QK-norm: each group of as many features as the norm has, one head or all, on its own: B T H·D."""
+    """QK-norm: normalize each group of features that the norm covers, one head or all together: B T H·D."""
     return norm(x.reshape(*x.shape[:-1], -1, len(norm.gain))).flatten(-2)

@@ -69,7 +69,7 @@ class Config:
     window: int = 0  # positions that a token attends to in a local block, including its own
     local_blocks: tuple[int, ...] = ()  # blocks with sliding-window attention
     local_rotary_base: float = 0.0  # RoPE base of those blocks, unscaled; default: rotary_base
-    unrotated_blocks: tuple[int, ...] = ()  # blocks without positions, among those with rotary ones (NoPE)
+    unrotated_blocks: tuple[int, ...] = ()  # blocks without positions in a model with rotary ones (NoPE)
     d_k: int = 0  # scores are divided by √d_k; default: d_head
     score_cap: float | None = None  # soft-capping: divided scores s become cap · tanh(s / cap)
     feedforward: FeedForwardKind = "relu"

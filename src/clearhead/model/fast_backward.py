@@ -43,7 +43,7 @@ class RMSNorm(torch.autograd.Function):
 
 
 class Rotate(torch.autograd.Function):
-    """Turn feature i together with feature i + D/2; the gradient turns back."""
+    """Rotate feature i together with feature i + D/2; the gradient is rotated back."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:

@@ -36,7 +36,7 @@ class AttentionMask:
         return self._attend_capped(query, key, value, d_k, score_cap)
 
     def _attend_capped(self, query: Tensor, key: Tensor, value: Tensor, d_k: int, score_cap: float) -> Tensor:
-        """The same with capped scores, of which only some queries' are in memory at a time."""
+        """The same with capped scores; only those of some queries are in memory at a time."""
         B, H, T, _ = query.shape
         S = key.shape[2]
         width, mixed = max(1, MOST_ENTRIES // (B * H * S)), []

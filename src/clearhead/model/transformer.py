@@ -105,7 +105,7 @@ class Transformer(nn.Module):
     ) -> Tensor:
         """The residual stream after the last block, given the one entering block `first`: B T C → B T C.
 
-        `run_block` replaces the plain call of each block: traces record or edit what happens inside.
+        `run_block` replaces the plain call of each block, so that traces can record or edit what happens inside.
         """
         for i in range(first, len(self.blocks)):
             cache = None if caches is None else caches[i]

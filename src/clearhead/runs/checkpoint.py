@@ -104,7 +104,7 @@ def newest_step(folder: Path) -> int | None:
 
 
 def newest_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
-    """The shapes of the tensors in the newest checkpoint, from its header; none if there is none, or it is sharded."""
+    """The shapes of the tensors in the newest checkpoint, from its header; empty if there is none or it is sharded."""
     for path in _listed(folder)[:1]:
         with suppress(SafetensorError, UserError, OSError):
             open_regular(path / TENSORS).close()

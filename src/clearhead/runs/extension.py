@@ -19,7 +19,7 @@ from clearhead.runs.request import TrainingRequest
 from clearhead.runs.start import measure_start, prepare
 from clearhead.text.tokens import Tokens
 
-# Not taken from the run being extended: the device may differ, and the hash is computed again.
+# Not taken from the run being extended: the device may differ, and the hashes are computed again.
 OWN = ("minutes", "steps", "device", "start_sha256", "teachers_sha256")
 
 # Peak learning rate of an extension, relative to the run's. Measured for models trained from scratch

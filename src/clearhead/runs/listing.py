@@ -97,7 +97,7 @@ class ListedRun:
 
         The text is read from its files, or from `text`, and must not have changed. The state before the step is that
         of the newest checkpoint before it, or the start of the run; up to `repeat` steps (default: 200) are then
-        repeated. Beyond that, a snapshot of the step before yields gradients, but no updates.
+        repeated. Beyond that, a snapshot of the preceding step yields gradients, but no updates.
         """
         from clearhead.runs.run_lesson import REPEATED, lesson_of_run
 

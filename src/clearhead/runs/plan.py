@@ -55,7 +55,7 @@ LARGEST_VOCABULARY = 4096
 
 FEW_TOKENS = 20_000  # of a text too short to learn a language from
 FEW_STEPS = 20  # fewer are worth a warning
-VALIDATED_IF_LONGER, FEW_VALIDATIONS = 60.0, 3  # seconds; how often otherwise
+VALIDATED_IF_LONGER, FEW_VALIDATIONS = 60.0, 3  # seconds; number of validations in a shorter run
 
 # Compiling takes about 15 seconds, less for a student whose teachers have just been compiled, and halves the time of a
 # step on CUDA. If only steps are given, their time is not known in advance, but their amount of computation is.
@@ -214,8 +214,8 @@ def make_plan(
 def largest_size(request: TrainingRequest, tokens: Tokens, n_vocab: int) -> Config:
     """The largest transformer that suits the text."""
     sizes = list_sizes(request, tokens, n_vocab)
-    borne = [each for each in sizes if _block_parameters(each) <= MOST_PARAMETERS_PER_TOKEN * len(tokens)]
-    config = (borne or sizes[:1])[-1]
+    suitable = [each for each in sizes if _block_parameters(each) <= MOST_PARAMETERS_PER_TOKEN * len(tokens)]
+    config = (suitable or sizes[:1])[-1]
     assert isinstance(config, Config)
     return config
 
@@ -261,10 +261,10 @@ def scale_plan(
 
 
 def _like_teachers(request: TrainingRequest, teachers: Teachers, tokens: Tokens) -> TrainingRequest:
-    """The request, with a context that the teachers can read, and a batch like theirs if they are ours."""
+    """The request, with a context that the teachers can read and, if known, the batch of the first one."""
     most = teachers.n_context
     if request.context is not None and request.context > most:
-        raise UserError(f"context = {request.context}: the teachers read {most} tokens; choose fewer")
+        raise UserError(f"context = {request.context}: the teachers read at most {most} tokens; choose fewer")
     context = request.context or min(most, MOST_SHARED, fitting_context(tokens))
     return replace(request, context=context, batch=request.batch or teachers.batch)
 

@@ -220,10 +220,11 @@ def count_bytes(tokens: Tokens, tokenizer: Tokenizer) -> int:
 
 
 def find_opening(tokens: Tokens, tokenizer: Tokenizer) -> list[int] | None:
-    """What to generate from without a prompt: the most frequent token that ends a line, or else a sentence.
+    """What to generate from without a prompt: the most frequent token that ends a line, or else a sentence or a word.
 
     Windows often start with it, so the model has learned what follows. None, which stands for the end token, if
-    that is frequent too, because documents are short. Without an end token, at least the first token of the text.
+    that is frequent too, because documents are short. If there is neither such a token nor an end token, the first
+    token of the text.
     """
     start = tokens[:COUNTED]
     if np.count_nonzero(tokens.document_starts(0, COUNTED)) * LONG_DOCUMENT > len(start):

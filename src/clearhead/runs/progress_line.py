@@ -52,7 +52,7 @@ def clock(seconds: float) -> str:
 
 
 class Display(Protocol):
-    """Where one line can be replaced."""
+    """Shows one line, which can be replaced."""
 
     @property
     def columns(self) -> int:

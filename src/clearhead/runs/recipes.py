@@ -86,7 +86,7 @@ def choose_recipe(
 
 
 def choose_warmup(recipe_name: str, steps: int) -> int:
-    """The number of steps in which the learning rate rises."""
+    """The number of steps over which the learning rate rises."""
     return min(100, max(1, steps // 20)) if recipe_name == "classic" else min(20, max(1, steps // 10))
 
 
@@ -140,7 +140,7 @@ def regularize(
 
 
 def choose_repetition(config: LearnerConfig, recipe: Recipe, n_tokens: int, device: torch.device) -> int:
-    """After how many steps a student's batches repeat, so that what its teachers predict can be kept; 0: never."""
+    """The number of steps after which a student's batches repeat, so that predictions can be kept; 0: never."""
     batch = recipe.batch_size * config.n_context
     memory = memory_of(device) or 0
     fitting = int(KEPT_SHARE * memory / (batch * (8 + 2 * config.n_vocab)))

@@ -71,13 +71,13 @@ class Reports:
 def check_working_folder() -> None:
     """Raise if W&B would read its settings from the working folder, which may be someone else's.
 
-    They can say where the metrics and the API key are sent.
+    These settings can determine where the metrics and the API key are sent.
     """
     for path in (Path("wandb", "settings"), Path(".wandb", "settings")):
         if path.exists():
             raise UserError(
-                f"W&B would read {path} in the working folder, which can redirect the API key: delete it, or work "
-                "in another folder; set WANDB_ENTITY and WANDB_BASE_URL instead if you need them"
+                f"W&B would read {path} in the working folder, which can redirect the API key: delete that file, or "
+                "work in another folder; if you need its settings, set WANDB_ENTITY and WANDB_BASE_URL instead"
             )
 
 

@@ -21,7 +21,7 @@ from clearhead.runtime.device import can_compile, pick_device
 from clearhead.text.tokenizer_kinds import KINDS
 from clearhead.training.recipe import OPTIMIZERS, RECIPES
 
-# What other libraries call some settings.
+# Names of settings in other libraries.
 ALIASES = {
     "lr": "; did you mean 'learning_rate'?",
     "epochs": "; training is measured in 'steps' or 'minutes'",
@@ -93,7 +93,7 @@ class TrainingRequest:
     # Models whose predictions to learn: loaded ones, or their names, folders or patterns.
     from_teachers: str | Path | LanguageModel | Sequence[str | Path | LanguageModel] | None = None
     teachers_sha256: Sequence[str] | None = None  # hashes of their weights; computed by default
-    keep_teachers: bool = True  # or delete the teachers that the run trained itself once it is finished
+    keep_teachers: bool = True  # if false, delete the teachers that the run trained, once it is finished
     kind: str = "transformer"
     order: int | None = None  # order of an n-gram model
     preset: str = "modern"
@@ -218,7 +218,7 @@ class TrainingRequest:
 
     @property
     def is_student(self) -> bool:
-        """Whether the model learns what others predict."""
+        """Whether the model learns from the predictions of others."""
         return bool(self.teachers or self.from_teachers)
 
     @property
@@ -266,7 +266,7 @@ class TrainingRequest:
         if not self.keep_teachers:
             raise UserError(
                 "`keep_teachers` is for teachers that the run trains itself; those in `from_teachers` are always kept: "
-                "omit it"
+                "omit `keep_teachers`"
             )
         object.__setattr__(self, "from_teachers", teachers)
         if self.teachers_sha256 is None:

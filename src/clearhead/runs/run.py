@@ -51,7 +51,8 @@ from clearhead.training.trainer import DIVERGED, Trainer
 FIRST_REPLAN, REPLAN = 0.02, 0.2
 MOST_SKIPPED = 3  # consecutive non-finite steps before the run returns to an earlier state
 MOST_RETREATS = 3
-LAST_SHARE = 0.25  # of the steps before the validation loss rose; the learning rate then decays in as many
+# Of the steps before the validation loss rose; the learning rate then decays over that many.
+LAST_SHARE = 0.25
 VALIDATED_AT_ONCE = 1024  # tokens; more if a training batch has more
 SPARED = 4  # a copy of all training tensors stays on the device if this many times its size is free
 
@@ -161,7 +162,7 @@ class Run:
         self.retreats = 0
         self.at_most: int | None = None  # steps, once the validation loss has risen
         # The state to return to after too many non-finite steps; in a timed run, the one with the lowest validation
-        # loss, to which it also returns once that loss rises.
+        # loss, to which the run also returns once that loss rises.
         self.good = self._good()
 
     @property
@@ -330,7 +331,7 @@ class Run:
     def _turn(self, loss: float) -> None:
         """Return to the state with the lowest validation loss, and end soon: the learning rate decays from there.
 
-        The second time, and if no time is left, the run ends with that state.
+        The second time, or if no time is left, the run ends with that state.
         """
         step, lowest, has_decayed, seconds = self.trainer.step, self._good_loss(), self.at_most, self.seconds
         self.restore(self.good)

@@ -81,7 +81,7 @@ class RunFolder:
         self.path, self.held = path, held
         self.unwritten: list[str] = []  # lines of metrics that could not be written yet
         self.resume = False  # whether the run was started with `resume`
-        self.processes: list[int] = []  # each number of processes that has trained it so far
+        self.processes: list[int] = []  # the numbers of processes that have trained it so far
         self.left_locked = held and (path / ".lock").exists()  # by a process that was killed
         if not held:
             return
@@ -141,7 +141,7 @@ class RunFolder:
             self.save_text(run)
 
     def save_text(self, run: Run) -> None:
-        """Save what the text determines, unless already saved: the tokenizer, and what is held out."""
+        """Save what depends on the text, unless already saved: the tokenizer and the held-out text."""
         if not self._has_tokenizer():
             run.tokenizer.save(self.path, model_max_length=run.plan.config.n_context)
         if not (self.path / HELD_OUT).exists() and (held_out := run.find_held_out()) is not None:

@@ -54,7 +54,7 @@ def lesson_of_run(
         raise UserError(f"repeat = {repeat!r}: expected an integer of at least 0")
     if settings["request"]["sharded"]:
         raise UserError(
-            f"the run in {folder} was sharded across processes: a step of it cannot be repeated here"
+            f"the run in {folder} was sharded across processes: its steps cannot be repeated here"
         )
     _check_processes(folder, settings, plan)
     has_snapshots = settings["request"]["lora"] is None  # with adapters, snapshots are of the merged weights
@@ -88,7 +88,8 @@ def _check_processes(folder: Path, settings: dict[str, Any], plan: Plan) -> None
     if count > 1 and random:
         raise UserError(
             f"the run in {folder} was trained by {count} processes with {' and '.join(random)}, each with its "
-            "own random numbers: its steps cannot be repeated in one process; train in one, or without them"
+            "own random numbers: the run's steps cannot be repeated in one process; train in one process, or without "
+            f"{' and '.join(random)}"
         )
 
 
@@ -119,7 +120,7 @@ def _find_start(
 
 
 def _adjusted_scales(recipe: Recipe, records: dict[int, dict[str, Any]]) -> dict[int, float]:
-    """The learning-rate multiplier of each step, by steps done before it, that is not that of the final schedule.
+    """The learning-rate multipliers that differ from the final schedule, by the number of steps done before.
 
     A timed run adjusts its number of steps; a run that diverged lowers its learning rate.
     """

@@ -333,7 +333,7 @@ def _begun(folder: RunFolder, resume: bool) -> dict[str, Any] | None:
 
 
 def _complete(path: Path, settings: dict[str, Any], request: TrainingRequest) -> TrainingRequest:
-    """The request, which for an extension names only what is new: the rest stays as it was."""
+    """The request. For an extension, it names only what is new; the rest is taken from the saved run."""
     if not settings.get("finished") and not settings.get("earlier"):
         return with_time(request)
     saved = settings["request"]
@@ -348,7 +348,7 @@ def _complete(path: Path, settings: dict[str, Any], request: TrainingRequest) ->
 def _is_new(folder: RunFolder, settings: dict[str, Any], request: TrainingRequest, changed: bool) -> bool:
     """Whether the request is not the one that the run was started with.
 
-    It may be if the process that finished the run was killed before exiting, or if the run was started with
+    It may be the same if the process that finished the run was killed before exiting, or if the run was started with
     `resume` and the same settings: repeating a command until it succeeds must not add to the run.
     """
     if folder.left_locked:
@@ -380,5 +380,5 @@ def check_same(path: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
     if changed:
         shown = ", ".join(f"`{name}` was {before.get(name)!r} and is {now[name]!r}" for name in changed)
         raise UserError(
-            f"the run in {path} was started with different settings ({shown}): resume with its own"
+            f"the run in {path} was started with different settings ({shown}): resume with its own settings"
         )

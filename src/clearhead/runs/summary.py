@@ -1,4 +1,4 @@
-"""What is said about a run when it ends: how its model was trained, and what went wrong."""
+"""What is reported about a run when it ends: how its model was trained, and what went wrong."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LEAST_RISE = 0.02  # increase in the validation loss, in nats, that counts
 
 
 def describe_training(run: Run) -> dict[str, Any]:
-    """How the model was trained, which is saved with it."""
+    """How the model was trained; this is saved with it."""
     return {
         **run.plan.to_json(),
         **_origin(run),
@@ -34,7 +34,7 @@ def summarize(run: Run, best: Path | None = None) -> list[str]:
         lowest = min(taught.losses)
         if losses[-1] > lowest + LEAST_RISE:
             return [
-                f"the validation loss is {losses[-1]:.4f}, and one of its teachers ended at {lowest:.4f}: the student "
+                f"the validation loss is {losses[-1]:.4f}, and one of the teachers ended at {lowest:.4f}: the student "
                 "had too few steps; give the run more time, or train a single model (`teachers` 0)"
             ]
     if not losses or losses[-1] <= min(losses) + LEAST_RISE:

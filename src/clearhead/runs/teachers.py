@@ -1,4 +1,4 @@
-"""The teachers of a run: models with one tokenizer, whose predictions a student learns."""
+"""The teachers of a run: models with one tokenizer, from whose predictions a student learns."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Teachers:
 def open_teachers(given: Sequence[str | LanguageModel], device: torch.device) -> Teachers | None:
     """The teachers on the device, if there are any, in evaluation mode and without gradients.
 
-    Loaded models are copied, so that they stay as they are.
+    Loaded models are copied, so that they do not change.
     """
     if not given:
         return None
@@ -51,7 +51,7 @@ def open_teachers(given: Sequence[str | LanguageModel], device: torch.device) ->
     for name, each in zip(names, saved, strict=True):
         if each.network.config.n_vocab != first.tokenizer.n_vocab:
             raise UserError(
-                f"{name} predicts {each.network.config.n_vocab:,} tokens, and its tokenizer has "
+                f"{name} predicts {each.network.config.n_vocab:,} tokens, but its tokenizer has "
                 f"{first.tokenizer.n_vocab:,}: it cannot teach"
             )
     networks = tuple(each.network.to(device).eval().requires_grad_(False) for each in saved)

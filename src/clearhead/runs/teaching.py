@@ -32,12 +32,13 @@ FORMAT = 1
 LEAST_EPOCHS, LEAST_MINUTES = 200, 1.5  # that a single model would train; 20 are too few, and 250 enough
 LEAST_EPOCHS_ON_GPU = 60  # of the largest model that suits the text, before it is compiled
 LEAST_MINUTES_OF_GENERATIONS = 5.0  # on a GPU
-FEW, MANY, STUDENTS = 4, 8, 4  # teachers of a student; of each student that teaches in turn; such students
+# Teachers of a student; teachers of a student that itself teaches; the number of such students.
+FEW, MANY, STUDENTS = 4, 8, 4
 TEACHING_SHARE = 0.35  # of the time, for all teachers
 SHARES_OF_GENERATIONS = (0.22, 0.42)  # of the time, for the first teachers and for their students
 WORTH_COMPILING = 30.0  # seconds of training all teachers
 MOST_BYTES = (
-    2_000_000  # of a text to try this with on a GPU, where bytes are then better tokens than those of BPE
+    2_000_000  # of a text for which this is tried on a GPU; bytes are then better tokens than those of BPE
 )
 GPU_BATCH = 16384  # tokens
 
@@ -166,7 +167,7 @@ def choose_on_gpu(
     request: TrainingRequest, saved_request: dict[str, Any], texts: Sequence[Document], cache: Path
 ) -> TeachingPlan | None:
     """The same on a GPU, before anything else is measured: whether the largest model that suits the text would
-    train many epochs. Its size is that of the teachers.
+    train for many epochs. Its size is that of the teachers.
     """
     device = pick_device(request.device)
     if device.type != "cuda" or not _may_have_teachers(request):

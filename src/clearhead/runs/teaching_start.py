@@ -1,4 +1,4 @@
-"""Whether a run trains teachers first: because an earlier process did, because it is requested, or because it pays."""
+"""Whether a run trains teachers first: because an earlier process did, they are requested, or it pays off."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def request_teaching(
 
 
 def teaching_of(run: Run) -> TeachingPlan | None:
-    """The plan for teachers, if the run, which is planned without them, learns more with them."""
+    """The plan for teachers, if the run, which is planned without them, would learn more with them."""
     return choose_teaching(run.request, request_to_json(run.request), run.text_sha256, run.plan, run.tokens)
 
 

@@ -1,4 +1,4 @@
-"""The number of threads of a timed run on a CPU: the fastest, which on a busy machine is not all of them."""
+"""The number of threads of a timed run on a CPU: the fastest one, which on a busy machine is not the largest."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from statistics import median
 
 import torch
 
-LEAST_SPEEDUP = 1.1  # below this, the number of threads stays
+LEAST_SPEEDUP = 1.1  # below this, the number of threads is not changed
 TRIAL_STEPS = 3  # for each number of threads
 IDLE = 0.5  # load of other programs that is not worth mentioning
 

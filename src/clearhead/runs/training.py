@@ -56,7 +56,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class CountingOutcome:
-    """A trained n-gram model, and where it is; fields as in `Outcome`."""
+    """A trained n-gram model, and where it is saved; fields as in `Outcome`."""
 
     counted: CountedText
     folder: Path | None

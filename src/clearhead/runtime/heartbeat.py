@@ -37,7 +37,7 @@ class Heartbeat:
         silence: float = SILENCE,
         beat: float = BEAT,
     ) -> None:
-        """`end` is called with the rank that is lost, unless the main thread calls `find_lost` before."""
+        """`end` is called with the rank that is lost, unless the main thread calls `find_lost` first."""
         self.rank, self.peers, self.end, self.silence, self.interval = rank, peers, end, silence, beat
         self.lost: int | None = None
         self._heard = dict.fromkeys(peers, time.monotonic())
@@ -46,7 +46,7 @@ class Heartbeat:
         self._thread.start()
 
     def leave(self) -> None:
-        """Stop without being missed."""
+        """Stop without being reported as lost."""
         if not self._left.is_set():
             self._left.set()
             self._thread.join()
@@ -156,7 +156,7 @@ def describe_lost(rank: int | None) -> str:
 
 
 def end_process(lost: int) -> None:
-    """End this process at once: its files stay as if it had been killed, which is safe."""
+    """End this process at once: its files are left as if it had been killed, which is safe."""
     sys.stderr.write(f"clearhead: {describe_lost(lost)}\n")
     sys.stderr.flush()
     os._exit(2)

@@ -41,7 +41,7 @@ class ChatConversation:
 
 @dataclass(frozen=True)
 class ChatPrompt:
-    """The prompt's ids, the syntax of calls in the reply, and its grammar if it may have any."""
+    """The prompt's ids, the syntax of calls in the reply, and the reply's grammar if it may call a tool."""
 
     ids: list[int]
     syntax: CallSyntax | None = None
@@ -150,7 +150,7 @@ def _read_messages(messages: Sequence[openai.Message]) -> list[dict[str, Any]]:
     names: dict[str, str] = {}  # of the functions called, by the id of the call
     read = []
     for i, message in enumerate(messages):
-        # Chat templates know the developer under an older name.
+        # Chat templates know the developer role by its older name.
         role = "system" if message.role == "developer" else message.role
         if not message.tool_calls and "content" not in message.model_fields_set:
             raise invalid(f"messages.{i}.content: Field required", f"messages.{i}.content")
@@ -158,7 +158,7 @@ def _read_messages(messages: Sequence[openai.Message]) -> list[dict[str, Any]]:
         if message.tool_calls:
             if role != "assistant":
                 where = f"messages.{i}.tool_calls"
-                raise invalid(f"{where}: expected only in messages of the role assistant", where)
+                raise invalid(f"{where}: expected only in messages with the role assistant", where)
             names |= {call.id: call.function.name for call in message.tool_calls}
             each["tool_calls"] = [_read_call(call) for call in message.tool_calls]
         if role == "tool" and message.tool_call_id is not None:
@@ -174,11 +174,11 @@ def _read_call(call: tools.ToolCall) -> dict[str, Any]:
 
 
 def _read_arguments(text: str) -> dict[str, Any] | str:
-    """The arguments of a call in the history, which a model may have written: the text itself if it is no object."""
+    """The arguments of a call in the history, perhaps written by a model: the text itself if it is not an object."""
     try:
         arguments = json.loads(text.strip() or "{}")
         check_depth(arguments, "arguments")
-        json.dumps(arguments, ensure_ascii=False).encode()  # which raises for half a character
+        json.dumps(arguments, ensure_ascii=False).encode()  # raises for a lone surrogate
     except (ValueError, RecursionError):
         return text
     if arguments is None:

@@ -1,4 +1,4 @@
-"""A reply in a conversation as it is generated: its text, and a tool call."""
+"""A reply in a conversation as it is generated: its text and its tool call, if any."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ChatReply:
         return piece
 
     def _ended(self, event: Event) -> bool:
-        """Whether the model ended the reply, and not a limit or a stop string."""
+        """Whether the model ended the reply, rather than a limit or a stop string."""
         token = event.token
         return (
             event.finish_reason == "stop" and token is not None and (token.last or token.id in self.end_ids)

@@ -59,7 +59,7 @@ class TextOffsets:
     """Where each token of a choice starts in its text, counted in characters."""
 
     def __init__(self, tokenizer: Tokenizer, begins: str | None) -> None:
-        """`begins` is the echoed prompt; without one, the text continues the prompt and has all its spaces."""
+        """`begins` is the echoed prompt; without one, the text continues the prompt and keeps all its spaces."""
         self.tokenizer = tokenizer
         self.length = 0
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")

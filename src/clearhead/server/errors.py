@@ -30,7 +30,7 @@ OTHER_PARTS = {
     "file": "files",
     "input_file": "files",
 }
-# In pydantic's paths, for the members of a union.
+# Names that pydantic adds to the paths of the members of a union.
 TYPE_NAMES = ("str", "int", "float", "bool", "NamedTool", "AllowedToolChoice", "NamedChoice", "AllowedChoice")
 ERROR_TYPES = {
     400: "invalid_request_error",
@@ -103,7 +103,7 @@ def handle_error(request: Request, error: Exception) -> Response:
 
 
 def _unknown_route(request: Request) -> str:
-    """List the routes for OpenAI's clients, whose addresses are often mistyped, and say where the others are."""
+    """List the OpenAI routes, whose paths clients often mistype, and say where the others are listed."""
     path = request.url.path[:MAX_VALUE]
     routes = [route for route in request.app.openapi()["paths"] if route.startswith("/v1/")]
     return f"no route {request.method} {path}: expected one of {', '.join(routes)}; /openapi.json lists all others"
@@ -120,7 +120,7 @@ def _validation_response(request: Request, error: RequestValidationError) -> Res
         return error_response(
             415, "unsupported_type", "expected JSON, with the header Content-Type: application/json"
         )
-    # For a union, pydantic reports an error per member: the intended member matches furthest.
+    # For a union, pydantic reports an error for each member: the one with the longest path is the intended one.
     candidates = [each for each in details if each["loc"][:2] == first["loc"][:2]]
     best = max(candidates, key=lambda each: (not each["type"].endswith("_type"), len(_field_path(each))))
     field = ".".join(_field_path(best)) or None

@@ -126,7 +126,7 @@ def make_requests(
 ) -> list[GenerationRequest]:
     """Return the engine's requests for these prompts, after checking them against the model's context.
 
-    If no number of tokens is given, they end when the context is full.
+    If no number of tokens is given, generation ends when the context is full.
     """
     if len(prompts) * (body.n or 1) > MAX_SAMPLES:
         message = f"{len(prompts)} prompts times n = {body.n}: expected at most {MAX_SAMPLES} samples in all"
@@ -138,9 +138,9 @@ def make_requests(
             raise APIError(400, "invalid_request", message, "prompt")
     options = {name: getattr(body, name, None) for name in Sampling.names()}
     options |= {"log_probabilities": log_probabilities}
-    options |= {"json_schema": None if tool_grammar else json_schema}  # which the grammar includes
+    options |= {"json_schema": None if tool_grammar else json_schema}  # the grammar includes the schema
     options["logit_bias"] = {int(i): bias for i, bias in (body.logit_bias or {}).items()}
-    given = {name: value for name, value in options.items() if value is not None}  # null is the default
+    given = {name: value for name, value in options.items() if value is not None}  # null means the default
     if body.top_p == 0:
         given |= {"temperature": 0, "top_p": None}
     sampling = Sampling(**{"temperature": TEMPERATURE, **given})
@@ -163,7 +163,7 @@ def make_requests(
 
 
 def _limit_tokens(tokens: int | None, left: int) -> int:
-    """The number of tokens to generate, with `left` tokens left of the context."""
+    """The number of tokens to generate, with room for `left` more tokens in the context."""
     if tokens is None:
         return min(MAX_TOKENS, max(1, left))
     return min(tokens, max(1, left))

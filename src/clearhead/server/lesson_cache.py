@@ -31,7 +31,7 @@ class LessonCache:
         number: int = 1,
         watch: Callable[[], object] = lambda: None,
     ) -> Lesson:
-        """The lesson of a step on these tokens, from the newest of the steps before it that is in the cache."""
+        """The lesson of a step on these tokens, from the cache or computed from the latest earlier step in it."""
         key = name, tuple(ids), number
         if key not in self.lessons:
             size = model.transformer("a lesson").config.n_parameter

@@ -16,7 +16,7 @@ from clearhead.server.generation import FINISH_REASONS
 
 
 class ModelResponseBuilder:
-    """Collects a reply; each event of the engine gives the events of a stream."""
+    """Collects a reply, and turns each of the engine's events into events of the stream."""
 
     def __init__(self, model: LanguageModel, body: api.ResponseRequest, prompt: ChatPrompt) -> None:
         self.reply = ChatReply(model.tokenizer, prompt)
@@ -112,7 +112,7 @@ class ModelResponseBuilder:
     def _begin_message(self) -> list[api.ResponseEvent]:
         message = api.OutputMessage(id=f"msg_{secrets.token_hex(12)}", status="in_progress", content=[])
         self.response.output.append(message)
-        # A copy, as for a call, because an event is sent only after its item has changed again.
+        # A copy, as for a call, because the item changes again before its event is sent.
         added = self._of_item("response.output_item.added", item=message.model_copy(deep=True))
         message.content.append(api.OutputText(text=""))
         part = self._text_of(message).model_copy()

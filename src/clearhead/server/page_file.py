@@ -1,4 +1,4 @@
-"""The route for the page as one HTML file. The writer is passed in, because it uses the server itself."""
+"""The route for the page as one HTML file. The writer is passed in, because it itself uses the server."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def make_router(trace_cache: TraceCache, write: PageWriter) -> APIRouter:
     router = APIRouter(prefix="/api", include_in_schema=False)
 
     def page_file(body: api.PageFileRequest, query: Query) -> HTMLResponse:
-        """Return an HTML file that opens where the page is now, without a server."""
+        """Return an HTML file that opens in the page's current state and needs no server."""
         return HTMLResponse(write(body, query), headers={"Content-Disposition": "attachment"})
 
     add_query(

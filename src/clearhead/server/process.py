@@ -27,7 +27,7 @@ from clearhead.server.page_file import PageWriter
 
 GRACE = 30.0  # seconds for running generations to finish after a signal
 SEND_GRACE = 10  # further seconds to send the end of canceled responses
-MEMORY_INTERVAL = 5  # seconds between checks whether the server is idle and can return memory
+MEMORY_INTERVAL = 5  # seconds between checks of whether the server is idle and can return memory
 
 
 class Server(uvicorn.Server):
@@ -40,7 +40,7 @@ class Server(uvicorn.Server):
         self._tidy_after = 0  # requests
 
     async def return_memory_if_idle(self) -> None:
-        """Return free memory once after each burst of requests; it takes a few hundredths of a second."""
+        """Return free memory once after each burst of requests; this takes a few hundredths of a second."""
         requests = self.server_state.total_requests
         if requests != self._tidy_after and not self.server_state.tasks:
             self._tidy_after = requests
@@ -149,7 +149,7 @@ def serve(
 ) -> None:
     """Serve until SIGINT or SIGTERM; then accept no more requests and let running ones finish."""
     server = make_server(registry, credentials, limits, log, library, grace, write_page)
-    gc.freeze()  # so that a collection need not look at what was loaded, which takes a tenth of a second
+    gc.freeze()  # collections then skip what was loaded; traversing it takes a tenth of a second
     try:
         asyncio.run(server.serve([opened]))
     finally:

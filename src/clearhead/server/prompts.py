@@ -21,7 +21,7 @@ def prompt_ids(model: LanguageModel, prompt: str | list[int]) -> list[int]:
 
 
 def check_length(model: LanguageModel, count: int, tools: int = 0) -> None:
-    """Raise an error if a prompt with this many tokens, of which some are those of tools, exceeds the context."""
+    """Raise an error if a prompt of `count` tokens, of which `tools` describe tools, exceeds the context."""
     most = model.config.n_context
     if count > most:
         part = f", {tools} of them for the tools" if tools else ""

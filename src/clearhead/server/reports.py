@@ -1,4 +1,4 @@
-"""The route that reports on a model, one at a time; a report is kept as long as its model is loaded."""
+"""The routes that report on models, one at a time; a report is kept as long as its model is loaded."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _report(
 
 
 def _kind(folder: Path, text: str | None) -> TextKind:
-    """What was measured."""
+    """The kind of text that the model was measured on."""
     if text is not None:
         return "given"
     return "held out" if builtin.name_of(folder) is None else "new stories"

@@ -1,4 +1,4 @@
-"""The routes about the steps of a training run: how far a head moved, and which texts moved it."""
+"""The routes for the steps of a training run: how far a head moved, and which texts moved it."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class RunLessons:
         self._moves: OrderedDict[tuple[Path, int, int], Moves] = OrderedDict()
 
     def head_moves(self, body: api.HeadMovesRequest, query: Query) -> api.HeadMovesResponse:
-        """Return how far the weights of a head moved from each snapshot of a run to the next, and to its model."""
+        """Return how far a head's weights moved between successive snapshots of a run, and then to its model."""
         folder = self._find(body.run)
         run, before = describe_run(folder), None
-        last = run.steps_done if run.finished else None  # whose weights are those of the run's model
+        last = run.steps_done if run.finished else None  # the step whose weights are those of the run's model
         steps = sorted({*run.snapshots, *([] if last is None else [last])})
         found = []
         for start, end in pairwise(steps):
@@ -95,7 +95,7 @@ def make_router(trace_cache: TraceCache, runs: RunRegistry) -> APIRouter:
     router, lessons = APIRouter(prefix="/api/lesson", tags=["clearhead"]), RunLessons(runs)
 
     def moves(body: api.HeadMovesRequest, query: Query) -> api.HeadMovesResponse:
-        """Return how far the weights of a head moved from each snapshot of a run to the next, and to its model."""
+        """Return how far a head's weights moved between successive snapshots of a run, and then to its model."""
         return lessons.head_moves(body, query)
 
     def batch(body: api.RunBatchRequest, query: Query) -> api.RunBatchResponse:
@@ -115,7 +115,7 @@ def _open(folder: Path) -> Transformer:
 
 
 def _not_repeatable(error: UserError, body: api.RunBatchRequest) -> APIError:
-    """Why a step cannot be computed again; the message of `error` may contain paths."""
+    """An error that says why a step cannot be computed again; the message of `error` may contain paths."""
     code = "step_not_kept"
     message = f"step {body.step} of the run {body.run!r} cannot be computed again"
     if error.code == TEXT_MISSING:

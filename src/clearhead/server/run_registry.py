@@ -29,7 +29,7 @@ class PendingRun:
 
     @property
     def command(self) -> list[str] | None:
-        """The command that resumes it, which its teachers hold; None if it was started from Python."""
+        """The command that resumes it, stored with its teachers; None if it was started from Python."""
         return resume_command(self.teachers[0].command, self.folder)
 
 
@@ -89,7 +89,7 @@ class RunRegistry:
             return None
 
     def pending(self, runs: Mapping[str, ListedRun] | None = None) -> dict[str, PendingRun]:
-        """Return the runs that have not started because their teachers come first, given all runs or after a scan."""
+        """Return the runs that have not started because their teachers come first. Without `runs`, scan first."""
         runs = self.scan() if runs is None else runs
         found: dict[Path, list[ListedRun]] = {}
         for run in runs.values():
@@ -99,7 +99,7 @@ class RunRegistry:
         return {name: run for name, run in named.items() if name not in runs}
 
     def student_of(self, run: ListedRun) -> str | None:
-        """Return the name of the run that a teacher teaches, which may not have started."""
+        """Return the name of the run that a teacher teaches; that run may not have started."""
         if run.student is None:
             return None
         path = run.student.resolve()
@@ -126,7 +126,7 @@ class RunRegistry:
 
 
 def _suggest_name(folder: Path) -> Path:
-    """Return the folder, or for a teacher, a name such as `my-teacher-2`."""
+    """Return the folder or, for a teacher, a name such as `my-teacher-2`."""
     teacher = teacher_in(folder)
     return folder if teacher is None else Path(f"{name_of(teacher.student)}-teacher-{teacher.number}")
 

@@ -131,7 +131,7 @@ def make_router(runs: RunRegistry, manager: TrainingManager) -> APIRouter:
     async def resume(name: RunInPath, body: api.ResumeRequest | None = None) -> api.RunList:
         """Resume a stopped run, or extend a finished one by a number of minutes.
 
-        A resumed run with a number of steps has the same result as without the interruption.
+        If its length is given in steps, a resumed run has the same result as without the interruption.
         """
         await manager.resume(name, None if body is None else body.minutes)
         return await in_thread(lambda _: list_all())

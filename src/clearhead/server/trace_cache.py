@@ -38,7 +38,7 @@ Key = tuple[str, tuple[int, ...], str]  # a model, token ids, and edits as JSON
 
 
 class TraceCache:
-    """The most recently used traces. Requests inspect one at a time: generation shares the machine."""
+    """The most recently used traces. Requests run one at a time, because generation shares the machine."""
 
     def __init__(self, registry: ModelRegistry) -> None:
         self.registry = registry

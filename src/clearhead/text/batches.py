@@ -39,7 +39,7 @@ class BatchSource(Protocol):
 
 
 BLANKED = 0.15  # share of a row's positions; at least one
-MASKED, CHANGED = 0.8, 0.1  # shares of those; the rest stay as they are
+MASKED, CHANGED = 0.8, 0.1  # shares of those; the rest are kept
 
 
 @dataclass(frozen=True)
@@ -72,9 +72,9 @@ class Batches:
 
     A window is T + 1 tokens; its last token is the first of the next window. Each epoch starts at its own
     random offset below T, so that over the epochs, every token is seen at every position. A window without any
-    target is replaced by the next one that has some. In a text of several documents, each window records which of
-    its tokens belong together. `start`, if given, begins every window, which then holds one token less, unless it
-    replaces an end token.
+    target is replaced by the next one that has any. In a text of several documents, each window records which of
+    its tokens belong together. `start`, if given, begins every window, which then holds one fewer token of the text,
+    unless the start token replaces an end token.
     """
 
     tokens: Tokens
@@ -131,7 +131,7 @@ class Batches:
         return self._with_blanks(inputs, step, rank * rows)._replace(documents=documents)
 
     def _window(self, start: int) -> Batch:
-        """The window that starts at this token: T each."""
+        """The window that starts at this token: T inputs and T targets."""
         T = self.n_context
         inputs, targets = self.tokens[start : start + T], self.tokens.targets[start + 1 : start + T + 1]
         documents = self._documents(start) if self.tokens.are_documents else None

@@ -226,6 +226,6 @@ def _ask(template: str, values: list[dict[str, Any]], mark: str = "") -> list[di
 
 
 def _one_line(text: str, longest: int = 200) -> str:
-    """Untrusted text in one short line, without terminal control characters."""
+    """Untrusted text as one short line, without terminal control characters."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split()).rstrip(".")
     return line if len(line) <= longest else line[: longest - 1] + "…"

@@ -155,7 +155,7 @@ def _bound() -> None:
 def _wind() -> None:
     """Restart the CPU time limit for the next rendering."""
     if sys.platform != "win32":
-        signal.signal(signal.SIGPROF, signal.SIG_DFL)  # kills the process, wherever it is
+        signal.signal(signal.SIGPROF, signal.SIG_DFL)  # kills the process, whatever it is doing
         signal.setitimer(signal.ITIMER_PROF, MOST_SECONDS)
 
 

@@ -29,7 +29,7 @@ from clearhead.text.sources import (
 LARGEST = 2**28  # bytes of a document, both packed and unpacked; documents are read whole
 LARGEST_CELL = 2**24  # characters
 
-DEEPEST_LIST = 10  # that is indented
+DEEPEST_LIST = 10  # nesting levels that are indented
 _KEPT_STYLE = re.compile(r"(?:display|white-space)\s*:\s*[a-z-]+")
 
 PANDOC = frozenset({".doc", ".odt", ".rtf", ".tex", ".ipynb", ".org"})

@@ -17,7 +17,7 @@ from clearhead.text.sources import Source, UnreadableFileError, encoding_of, fin
 
 # Our tokenizers never join a character to the whitespace after it, and look no further ahead than the end of that
 # whitespace. So the text can be split where whitespace begins. (\S is stricter than the
-# tokenizers' own class; the four characters after it are whitespace to both.)
+# tokenizers' own class; the four characters after it are whitespace in both.)
 _CUT = re.compile(r"\S(?=[ \t\r\n])")
 _SPACES = " \t\r\n"
 _CUT_FROM_BEHIND = re.compile(r"[ \t\r\n](?=\S)")  # in a reversed text
@@ -68,7 +68,7 @@ def documents(sources: Sequence[str | Path], stdin: BinaryIO | None = None) -> I
 def readable(documents: Sequence[Document]) -> tuple[list[Document], list[str]]:
     """The documents that contain text, and messages for the user about the others.
 
-    An only document is not checked here: reading it raises the error.
+    A single document is not checked here: reading it raises the error.
     """
     if len(documents) < 2:
         return list(documents), []

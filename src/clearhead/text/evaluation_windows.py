@@ -32,7 +32,7 @@ def windows_for_evaluation(
 
     Windows start at the beginning of each document; several short documents share a row, but do not see each
     other, so each has the loss that it would have alone. `start` begins every window. Windows are disjoint unless
-    `stride` is less than `n_context`: then each starts that many tokens after the last, and all but the first
+    `stride` is less than `n_context`: then each starts that many tokens after the previous one, and all but the first
     window of a document predict only their last `stride` tokens. With `blanks`, each token is in one window, and
     which tokens are masked depends only on the window's tokens.
     """

@@ -96,7 +96,7 @@ def pairs_for(tokenizer: Tokenizer, most: int | None = None) -> list[tuple[str, 
 def word_example_for(tokenizer: Tokenizer, most: int | None = None) -> WordExample | None:
     """The first example whose words are whole tokens, or else the one with the fewest tokens per word.
 
-    Returns None if no example's word is one token, as in a model of characters.
+    Returns None if no example's word is one token, as in a character-level model.
     """
     fitting = [
         WordExample(example.word, tuple(map(str, sentences)))

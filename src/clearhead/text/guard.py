@@ -1,8 +1,8 @@
-"""Special tokens that are spelled out in a message: text, like everything else that a user writes.
+"""Special tokens that are spelled out in a message are text, like everything else that a user writes.
 
-A chat template is rendered as text and then encoded with its special tokens parsed. So that those in the messages are
-not parsed too, a mark is put into each before rendering; a tokenizer that removes the marks after parsing encodes the
-result.
+A chat template is rendered as text and then encoded with its special tokens parsed. To keep those in the messages from
+being parsed too, a mark is put into each before rendering; the result is encoded by a tokenizer that removes the marks
+after parsing.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ def guarded_copy(inner: tokenizers.Tokenizer, tokens: Collection[str]) -> tokeni
 
 
 def encode_guarded(copy: tokenizers.Tokenizer, text: str, ids: Collection[int]) -> list[int]:
-    """The ids of a rendered template; of these ids, only those that the template wrote itself."""
+    """The ids of a rendered template. Raises an error if a message, not the template, contains one of these ids."""
     encoding = copy.encode(text, add_special_tokens=False)
     for i, (start, end) in zip(encoding.ids, encoding.offsets, strict=True):
-        # Tokenizers whose vocabulary is a list of words find even a special token among them.
+        # Word-level tokenizers find even a marked special token in their vocabulary.
         if i in ids and MARK in text[start:end]:
             token = text[start:end].replace(MARK, "")
             raise UserError(f"a message contains {token!r}, which is a special token of the model: remove it")

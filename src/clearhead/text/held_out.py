@@ -40,7 +40,7 @@ class HeldOut:
         return cls(training[max(0, len(training) - span) :], validation, span, len(training))
 
     def remove_from(self, tokens: Tokens, end_id: int | None) -> Tokens:
-        """These tokens without what is held out."""
+        """These tokens without those that are held out."""
         left_out = np.zeros(len(tokens), bool)
         if self.validation.all_count:
             # If the text was only appended to, everything before `middle` was trained on.

@@ -19,8 +19,8 @@ from typing import BinaryIO, cast
 from clearhead.errors import UserError, guess
 
 BLOCK = 2**20  # bytes read at a time
-# Texts shrink to a tenth or so. A file of which some beginning expands more than this, to over 32 MB, was made to
-# exhaust memory or time.
+# Texts compress to about a tenth of their size. A file with a beginning that expands by more than this factor, to
+# over 32 MB, was made to exhaust memory or time.
 MOST_EXPANSION, UNCHECKED = 200, 2**25
 MOST_GUESSED = 1000  # names searched for a suggestion
 
@@ -82,7 +82,7 @@ class Source:
 
 
 def find(arguments: Sequence[str | Path], stdin: BinaryIO | None = None) -> list[Source]:
-    """The files given as a file, a folder, a glob pattern such as books/*.txt, or "-" for `stdin`."""
+    """The files that the arguments name: a file, a folder, a glob pattern such as books/*.txt, or "-" for `stdin`."""
     if not arguments:
         raise UserError("no text was given: name a file, a folder, a pattern such as 'books/*.txt', or -")
     sources = [source for argument in arguments for source in _find(argument, stdin)]

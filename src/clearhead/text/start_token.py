@@ -1,4 +1,4 @@
-"""The start token: what some models expect at the beginning of every window, even one from the middle of a text."""
+"""The start token, which some models expect at the beginning of every window, even one from the middle of a text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class StartToken:
     def of(cls, tokenizer: Tokenizer, tokens: Tokens) -> StartToken | None:
         """The start token with which windows of these tokens begin, if the model expects one.
 
-        Conversations are as the chat template renders them: if they begin without it, so do their windows.
+        Conversations stay as rendered by the chat template: if they begin without it, so do their windows.
         """
         if not tokenizer.start_ids:
             return None
@@ -34,7 +34,7 @@ class StartToken:
         return token in (self.id, self.end_id)
 
     def replace_ends(self, inputs: NDArray[np.int64], tokens: Tokens) -> None:
-        """Put it in place of the end tokens before documents. Within conversations, end tokens end turns."""
+        """Put the start token in place of end tokens before documents. Within conversations, end tokens end turns."""
         if tokens.all_count and self.end_id is not None:
             inputs[inputs == self.end_id] = self.id
 
@@ -46,7 +46,7 @@ class StartToken:
 
 
 def split_opening(tokens: Tokens, tokenizer: Tokenizer) -> tuple[Tokens, int]:
-    """The tokens of a whole text to predict, and the token before them.
+    """The tokens to predict in a whole text, and the token before them.
 
     That is the end token with which the text begins or, without one, the start token. With neither, the first token
     of the text is not predicted.

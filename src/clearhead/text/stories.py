@@ -246,7 +246,7 @@ class Story:
 
 
 def story(seed: int, number: int) -> Story:
-    """Write the number-th story for this seed."""
+    """Write the story with this number for this seed."""
     random = Random(f"{seed} {number}")  # noqa: S311
     cast: Kind = {
         slot: (choose(words, random),)

@@ -46,7 +46,7 @@ class TextStream:
         return piece
 
     def _go_on(self) -> None:
-        """Replace the ids that were shown with a single letter, since what follows is not the start of a text."""
+        """Replace the ids already shown by the id of a single letter, since what follows is not the start of a text."""
         letter = self._tokenizer.letter
         self._ids = [] if letter is None else [letter]
         self._shown = len(self._tokenizer.decode(self._ids))

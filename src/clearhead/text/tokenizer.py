@@ -112,7 +112,7 @@ class Tokenizer:
 
     @classmethod
     def _of_merges(cls, folder: Path, ends: Iterable[int]) -> "Tokenizer":
-        """GPT-2's byte-level BPE from vocab.json and merges.txt, as older folders have it."""
+        """GPT-2's byte-level BPE from vocab.json and merges.txt, as in older folders."""
         path = inside(folder, VOCABULARY)
         vocabulary = read_json(path)
         text = read_text(inside(folder, MERGES))

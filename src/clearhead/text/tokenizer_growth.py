@@ -1,4 +1,4 @@
-"""How much longer a tokenizer's settings make a text, which a file can push beyond any memory."""
+"""How much longer a tokenizer's settings make a text: a hostile file can make it exceed any memory."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def check_growth(inner: tokenizers.Tokenizer) -> None:
 
 
 def _steps(part: Any) -> Iterator[dict[str, Any]]:
-    """The settings of a part of a tokenizer, or of each of its own parts."""
+    """The settings of a part of a tokenizer or, if it is a sequence, of each of its steps."""
     if part is None:
         return
     found = [json.loads(part.__getstate__())]
@@ -58,7 +58,7 @@ def _steps(part: Any) -> Iterator[dict[str, Any]]:
 
 
 def _growth(step: dict[str, Any]) -> int:
-    """The most characters that one becomes."""
+    """The largest number of characters that one character becomes."""
     kind = step.get("type")
     if kind == "Replace":
         pattern, content = step["pattern"], len(step["content"])
@@ -72,6 +72,6 @@ def _growth(step: dict[str, Any]) -> int:
 
 
 def _longest_replacement(charsmap: bytes) -> int:
-    """The longest text in a map of SentencePiece: the size of a trie, the trie, and texts that end with NUL."""
+    """The longest text in a SentencePiece map, which holds a trie's size, the trie, and texts that end with NUL."""
     texts = charsmap[4 + int.from_bytes(charsmap[:4], "little") :]
     return max((len(text.decode(errors="replace")) for text in texts.split(b"\0")), default=1) or 1

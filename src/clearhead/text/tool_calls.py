@@ -1,4 +1,4 @@
-"""Tools (functions that a model may call), and how a chat template writes a call: it renders one with known parts."""
+"""Tools (functions that a model may call), and how a chat template writes a call, found by rendering a known one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from clearhead.text.chat import render_all
 
 MAX_DEPTH = 64  # of nested objects and arrays in a schema or in arguments
 LONGEST_PROBE, LONGEST_PART = 2**16, 200  # characters of a rendered probe, and of a part of a call in it
-CALL_ID = "\0"  # in `CallSyntax.after`: nine letters and digits, as Mistral's templates require of an id
+CALL_ID = "\0"  # in `CallSyntax.after`, for nine letters and digits, as Mistral's templates require of an id
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ ARGUMENTS = re.compile(rf'\{{\s*"{KEY}"\s*:\s*"{VALUE}"\s*\}}')
 
 @lru_cache(maxsize=64)
 def find_syntax(template: str, bos: str, eos: str, ends: tuple[str, ...]) -> CallSyntax | None:
-    """How this template writes a call; None if it does not show tools, calls and results, or not as JSON.
+    """How this template writes a call; None if it omits tools, calls or results, or does not write calls as JSON.
 
     `ends` are the texts of the tokens that end a reply.
     """
@@ -76,7 +76,8 @@ def find_syntax(template: str, bos: str, eos: str, ends: tuple[str, ...]) -> Cal
         return None
     if max(len(shown), len(call), len(spoken or "")) > LONGEST_PROBE:
         return None
-    for text, start in ((spoken or "", TEXT), (call, None)):  # some write a call without the text before it
+    # Some templates write a call without the text before it.
+    for text, start in ((spoken or "", TEXT), (call, None)):
         match = next(iter(reversed(list(ARGUMENTS.finditer(text)))), None)
         name = -1 if match is None else text.rfind(NAME, 0, match.start())
         begin = _end_of(
@@ -97,7 +98,7 @@ def find_syntax(template: str, bos: str, eos: str, ends: tuple[str, ...]) -> Cal
 
 
 def _end_of(text: str, part: str, any_end: bool) -> int | None:
-    """Where the last occurrence of a part ends or, with `any_end`, of the longest possible end of it."""
+    """Where the last occurrence of `part` ends or, with `any_end`, that of the longest suffix of it in the text."""
     for first in range(len(part) if any_end else 1):
         if (place := text.rfind(part[first:])) >= 0:
             return place + len(part) - first
@@ -114,7 +115,7 @@ def _is_usable(syntax: CallSyntax) -> bool:
 
 
 def check_depth(value: Any, what: str) -> None:
-    """Raise an error if a JSON value is nested more deeply than every later step supports."""
+    """Raise an error if a JSON value is nested too deeply for a later step."""
     level, depth = [value], 0
     while level := [
         each

@@ -31,7 +31,7 @@ def encode_tool_messages(
     """The ids of the tools, and of messages that may contain tool calls (`tool_calls`) and results (role `tool`).
 
     All are rendered by the chat template, or as plain text if the template does not support them. The arguments of
-    a call are an object, or a text if they were not valid JSON of one.
+    a call are an object, or a string if they were not a valid JSON object.
     """
     template = tokenizer.chat_template
     bos, eos = (tokenizer.special(role) or "" for role in ("bos_token", "eos_token"))
@@ -60,7 +60,7 @@ def encode_tool_messages(
 
 
 def _without_text_arguments(message: Mapping[str, Any]) -> dict[str, Any]:
-    """The message with no arguments in place of those that are text, because many templates need an object."""
+    """The message with an empty object in place of arguments that are text, because many templates need an object."""
     calls = [
         {**call, "function": {**call["function"], "arguments": {}}}
         if isinstance(call["function"]["arguments"], str)

@@ -351,7 +351,7 @@ def test_end_token_may_be_missing():
         ({"token_type": [1]}, "token_type is missing or not one number for each of the 412 tokens"),
         ({"merges": ["Ġ"]}, "merges has 'Ġ' at 0, expected two tokens separated by a space"),
         ({"merges": ["a b c"]}, "merges has 'a b c'"),
-        ({"merges": ["no such"]}, "do not form a tokenizer .*"),
+        ({"merges": ["no such"]}, "does not form a tokenizer .*"),
         ({"merges": 3}, "merges is not an array of strings"),
         ({"eos_token_id": 412}, "eos_token_id is 412, expected a token id below 412"),
         ({"bos_token_id": -1}, "bos_token_id is -1"),

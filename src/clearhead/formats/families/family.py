@@ -150,7 +150,7 @@ def read_rotary(settings: dict[str, Any], base: float = 10_000.0) -> dict[str, A
 
 
 def _attention_factor(rope: dict[str, Any]) -> Any:
-    """YaRN's factor of rotated vectors: as given or, as in its paper, by the factor of the context."""
+    """YaRN's factor for rotated vectors: the given one or, as in its paper, one derived from the context factor."""
     if rope.get("attention_factor") is not None:
         return rope["attention_factor"]
     check_number("factor", rope["factor"], above=0.0, below=1e6)

@@ -1,5 +1,5 @@
-"""Gemma 2: as Gemma 3, but with soft-capping of scores and logits instead of QK-norm, every other block local, and one
-RoPE base.
+"""Gemma 2: like Gemma 3, but with soft-capping of scores and logits instead of QK-norm, every other block local, and
+one RoPE base.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from clearhead.formats.families import gemma3, llama
 from clearhead.formats.families.family import Family, read_local, refuse_unless, write_local
 from clearhead.model.config import Config
 
-SCORE_CAP, LOGIT_CAP, WINDOW = 50.0, 30.0, 4096  # what a file means that does not have them
+SCORE_CAP, LOGIT_CAP, WINDOW = 50.0, 30.0, 4096  # defaults for a file that omits them
 
 
 def holds(config: Config) -> bool:

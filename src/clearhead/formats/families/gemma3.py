@@ -101,7 +101,7 @@ def read_config(settings: dict[str, Any]) -> Config:
 
 
 def read_width(settings: dict[str, Any]) -> int:
-    """The width, by whose root token vectors are multiplied."""
+    """The width; token vectors are multiplied by its square root."""
     width = need(settings, "hidden_size")
     if type(width) is not int or not 1 <= width <= MOST:
         raise UserError(f"hidden_size = {width!r} in config.json: expected an integer")

@@ -30,7 +30,7 @@ BLOCK = {
     for ours, theirs in PARTS.items()
     for kind in ("weight", "bias")
 } | {ours: f"transformer.h.{{i}}.{theirs}" for ours, theirs in NORMS.items()}
-UNDIVIDED = 1  # the d_k by whose root scores are divided
+UNDIVIDED = 1  # the d_k whose square root divides the scores
 
 
 def holds(config: Config) -> bool:

@@ -21,7 +21,7 @@ from clearhead.model.position import scale_frequencies
 
 FREQUENCIES = "rope_freqs.weight"
 GEMMA_PATTERN = {"gemma2": 2, "gemma3": 6}  # every second or sixth block is global
-# By this count, llama.cpp recognizes the Gemma of 27B parameters, which scales its scores differently.
+# The numbers of blocks by which llama.cpp recognizes the 27B models, which scale their scores differently.
 GEMMA_27B_BLOCKS = {"gemma2": 46, "gemma3": 62}
 
 # The names of settings in GGUF (after the architecture's name) and in config.json.
@@ -60,7 +60,7 @@ GPT2 = {
     "attention.layer_norm_epsilon": "layer_norm_epsilon",
 }
 
-# What llama.cpp uses if a file does not specify it.
+# llama.cpp's defaults for settings that a file does not specify.
 YARN = {
     "rope.scaling.yarn_beta_slow": 1.0,
     "rope.scaling.yarn_beta_fast": 32.0,
@@ -280,7 +280,7 @@ def _difference(kind: str, config: Config) -> str | None:
         and scaling.kind == "yarn"
         and (kind in GEMMA_PATTERN or not _is_usual_yarn(scaling))
     ):
-        return "llama.cpp's YaRN has other factors, or none in this architecture"
+        return "llama.cpp's YaRN has different factors, or is not supported in this architecture"
     if kind in ("olmo2", "smollm3", "gemma2") and (config.qkv_bias or config.feedforward_bias):
         return f"llama.cpp's {kind} has no biases"
     if kind == "gemma2" and (reason := _gemma2_difference(config)):

@@ -1,7 +1,7 @@
 """Dequantization: turns n blocks of bytes into n × block-size float32 numbers.
 
 Each type packs a block of 32 or 256 numbers as small integers with a shared scale. The most common types are
-implemented here with torch, several times as fast as gguf's NumPy; a test compares them bit for bit. All
+implemented here with torch, several times as fast as gguf's NumPy code; a test compares them bit for bit. All
 others use gguf.
 """
 

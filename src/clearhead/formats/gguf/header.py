@@ -179,7 +179,7 @@ class Header:
         return strings
 
     def _read_tensor(self) -> tuple[str, tuple[int, ...], int, int]:
-        name = self._read_name("a tensor's name")
+        name = self._read_name("a tensor name")
         n_dimension = self._read_int(4, f"the shape of tensor {shown(name)}")
         if n_dimension > MOST_DIMENSIONS:
             self._refuse(

@@ -174,7 +174,7 @@ def _write(path: Path, kind: str, saved: Saved, tokenizer: dict[str, Any], numbe
 
 
 class MetadataWriter(gguf.GGUFWriter):
-    """Writes metadata by the type of each value; empty arrays too, which llama.cpp requires without merges."""
+    """Writes each value by its type, including empty arrays, which llama.cpp requires if there are no merges."""
 
     def add(self, key: str, value: Any) -> None:
         if isinstance(value, bool):

@@ -66,9 +66,9 @@ def read_tokenizer(metadata: dict[str, Any]) -> Tokenizer:
     except UserError:
         raise
     except Exception as error:  # the library raises nothing more specific
-        _refuse("tokens", f"do not form a tokenizer ({' '.join(str(error).split())[:200]})")
+        _refuse("tokens", f"does not form a tokenizer ({' '.join(str(error).split())[:200]})")
     if inner.get_vocab(with_added_tokens=True) != {token: i for i, token in enumerate(tokens)}:
-        _refuse("tokens", "get different ids when combined, expected non-empty special tokens")
+        _refuse("tokens", "has tokens whose ids change when combined, expected non-empty special tokens")
     config: dict[str, object] = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         **roles,
@@ -238,7 +238,7 @@ def derive_merges(tokens: Sequence[str], types: Sequence[int], scores: Sequence[
     """Every way to form a piece from two others: the highest-scoring piece first, then the longest left part.
 
     SentencePiece merges the neighbors that form the highest-scoring piece; a list in this order does the same.
-    User-defined tokens are split off beforehand and never merge.
+    User-defined tokens are split off beforehand and are never merged.
     """
     pieces = {
         token: i for i, token in enumerate(tokens) if types[i] == NORMAL and len(token) <= LONGEST_PIECE
