@@ -40,13 +40,13 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("clearhead")
-# Only the limit on CPU time ends a chat template: the limit on wall time depends on the load.
+# Only the limit on CPU time should end a chat template: wall time depends on the load of the machine.
 chat.LONGEST_WAIT = 120
 # On a CPU with hardware for bfloat16, training would use it by default, and results would depend on the machine.
 HAS_FAST_BFLOAT16 = recipes.has_fast_bfloat16
 for each in (plan, recipes):
     each.has_fast_bfloat16 = lambda device: device.type != "cpu" and HAS_FAST_BFLOAT16(device)
-# Waiting for the disk protects from a power failure, which no test causes.
+# Waiting for the disk protects against a power failure, which no test causes.
 os.fsync = lambda handle: None
 saved_run.SAMPLE_TOKENS = 8  # a run writes a sample at each validation
 # Each client of httpx and openai would read all the certificates that the system trusts.
@@ -96,7 +96,7 @@ class BlankCurve:
 
 @pytest.fixture(scope="session", autouse=True)
 def blank_curves():
-    """Save blank loss curves: to draw one takes as long as a small run."""
+    """Save blank loss curves: drawing one takes as long as a small run."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loss_curve, "loss_curve", BlankCurve)
         yield
@@ -188,7 +188,7 @@ def forked(request):
 
 @pytest.fixture
 def rendered_here(monkeypatch):
-    """Render chat templates without starting a process for each, which is what `tests/text/test_chat.py` tests."""
+    """Render chat templates without starting a process for each; `tests/text/test_chat.py` tests these processes."""
 
     def fill(template, values, mark=""):
         given = json.loads(json.dumps(values))

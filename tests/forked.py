@@ -22,7 +22,7 @@ from contextlib import suppress
 from pathlib import Path
 
 PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
-LONGEST_START = 300  # seconds, which only end tests that hang
+LONGEST_START = 300  # seconds; only ends tests that hang
 NUMBER = struct.Struct("i")  # the process id; at exit, the exit code or the negative signal number
 
 

@@ -130,7 +130,7 @@ OWN_FILES = {
 
 
 def test_other_files_are_opened_only_if_they_are_regular():
-    """A pipe makes whoever opens it wait; so no other module opens files for reading on its own."""
+    """Opening a pipe blocks, so no other module opens files for reading on its own."""
     found = set()
     for path in SOURCE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

@@ -17,7 +17,7 @@ SHIELD = "from clearhead.processes import shield; shield()"
 @pytest.mark.parametrize(
     ("before", "color"), [(SHIELD, (1.0, 1.0, 1.0)), ("", (1.0, 0.0, 0.0))], ids=["command", "own program"]
 )
-def test_only_own_programs_use_settings_of_the_working_folder(before, color, tmp_path):
+def test_only_the_users_own_programs_use_settings_of_the_working_folder(before, color, tmp_path):
     (tmp_path / "matplotlibrc").write_text("axes.facecolor: red\n")
     code = DRAW.format(before=before)
     done = subprocess.run(

@@ -111,7 +111,7 @@ def test_git_is_not_run_by_wandb(planted, monkeypatch):
     [({}, "10000"), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "ACTIVE"}, None)],
 )
 def test_waiting_threads_of_a_command_spin_for_a_shorter_time(given, expected):
-    """PyTorch, which reads the variable when it is imported, is not imported before."""
+    """PyTorch reads the variable when it is imported, so it must not be imported before the variable is set."""
     asked = (
         "import atexit, os, sys; from clearhead.cli import main; loaded = 'torch' in sys.modules; "
         "atexit.register(lambda: print(os.environ.get('GOMP_SPINCOUNT'), loaded)); main()"

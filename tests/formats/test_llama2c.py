@@ -128,7 +128,7 @@ def test_invalid_tokenizer_is_rejected(change, message, folder):
 
 
 def test_very_large_vocabulary_is_rejected_unread(folder):
-    """Its model may have two features, so that a small file can have millions of tokens."""
+    """A model may have only two features, so a small file can have millions of tokens."""
     n = 2**19
     sizes = (2, 1, 1, 1, 1, n, 1)  # width, hidden size, blocks, heads, and context
     count = 2 * n + 2 + 4 * 4 + 2 + 3 * 2 + 2 + 2

@@ -165,7 +165,7 @@ def test_nothing_is_executed(place, checkpoint, tmp_path):
     else:
         save(checkpoint, tensors, **{place: {**ARGUMENTS, "dataset": Attack(marker)}})
         (checkpoint.parent / "meta.pkl").write_bytes(pickle.dumps(META))
-    clearhead.load(checkpoint, "cpu")  # the attack is an entry that means nothing
+    clearhead.load(checkpoint, "cpu")  # the attack is an entry that is ignored
     assert not marker.exists()
     (checkpoint.parent / "meta.pkl").write_bytes(pickle.dumps(Attack(marker)))
     with pytest.raises(UserError, match="does not map characters to ids"):
@@ -207,7 +207,7 @@ def rewrite(path, change, compression=zipfile.ZIP_STORED):
 
 
 def doubled(times=60):
-    """A tuple that takes no memory, and 2^times letters to print."""
+    """A tuple that takes hardly any memory but 2^times letters to print."""
     value = ()
     for _ in range(times):
         value = (value, value)

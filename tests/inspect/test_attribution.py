@@ -112,8 +112,8 @@ def test_score_differences_are_those_of_the_softmax(inspect):
         view.why(0, 0, against=9)
 
 
-def test_sums_by_what_was_written_match_a_direct_computation(inspect, network):
-    """Project what one component wrote at each position, computed here from the weights alone."""
+def test_sums_by_key_and_by_query_match_a_direct_computation(inspect, network):
+    """Project what one component wrote at each position, using the weights alone."""
     trace = inspect()
     i, j, other, block, head = 5, 2, 3, 1, 1
     split = trace.block[block].head[head].why(i, j, against=other)
@@ -122,7 +122,7 @@ def test_sums_by_what_was_written_match_a_direct_computation(inspect, network):
         assert parts.total == pytest.approx(apart.item(), abs=1e-3)
         assert parts.names == split.names
     if trace.config.position == "rotary" or trace.config.qk_norm:
-        return  # what follows projects without either
+        return  # the projection below includes neither
     norm, d = network.blocks[block].norm, trace.config.d_head
     written = trace["block.0.head.0.output"]
     if network.blocks[0].attention_norm is not None and isinstance(network.blocks[0].attention_norm, Norm):

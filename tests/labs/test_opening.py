@@ -66,7 +66,7 @@ def test_model_that_lacks_the_words_opens_on_its_own_text():
     assert find_opening(model) == found
 
 
-def test_head_without_a_clear_role_is_not_claimed():
+def test_no_role_is_claimed_if_no_head_has_a_clear_one():
     tokenizer = Tokenizer.of_words(["a", "b"], None)
     model = make(tokenizer)
     for parameter in model.network.parameters():

@@ -59,7 +59,7 @@ def test_context_beyond_the_limit_and_empty_prompt_are_rejected(model):
         clearhead.lab("window", model, prompt="")
 
 
-def test_what_was_lost_outside_the_window_is_forgotten():
+def test_trumpet_lost_outside_the_window_is_forgotten():
     result = clearhead.lab("window", tokens=2)
     (narrow,), (whole,) = result.part("generated text").values
     assert whole.startswith(" trumpet")

@@ -182,7 +182,7 @@ def test_every_block_has_the_same_width():
     assert [*result.findings.values()] == [128, 14, 14 * 128]
 
 
-CASES = ((True, True), (False, True), (True, False), (False, False))  # the heads that work
+CASES = ((True, True), (False, True), (True, False), (False, False))  # which of the two heads work
 
 
 def test_circuit_completes_a_repeated_pair():

@@ -105,7 +105,7 @@ def test_a_weight_is_also_used_by_the_other_texts_of_a_batch():
         ),
     ],
 )
-def test_a_wrong_place_is_refused(arguments, message):
+def test_invalid_arguments_are_refused(arguments, message):
     lesson = ch.learn(make_model("modern"), TEXT)
     with pytest.raises(UserError, match=message):
         lesson.chain(*arguments)

@@ -55,7 +55,7 @@ def test_gradients_equal_those_of_a_trace_at_every_site(model):
 
 
 def test_gradients_equal_autograd_at_every_site(model):
-    """Those of one head of one block, with the block's own and the ends: the others are computed together."""
+    """Check one block, one of its heads, and the sites outside the blocks; the others are computed with these."""
     lesson, trace = ch.learn(model, TEXT), model.inspect(TEXT)
     sites = [site for site in trace.sites() if not re.search(r"block\.1|head\.[123]", site)]
     for site in sites:
@@ -158,7 +158,7 @@ MODEL = make_model("shared keys, gpt2")
 
 @pytest.mark.parametrize("by", ["position", "target"])
 def test_parts_in_float32_are_exact_relative_to_the_whole_gradient(by):
-    """Not relative to their own sum: the exact gradient of a key bias is 0, and what is left of it is rounding."""
+    """Not relative to their own sum: the exact gradient of a key bias is 0, and what remains is rounding."""
     model = ch.load("stories", device="cpu")
     lesson = ch.learn(model, "Once upon a time there was a fox.")
     for name, *place in (

@@ -88,7 +88,7 @@ def test_the_cause_of_a_direction(cause, goes_up, terms):
     assert make_update(goes_up, **terms).cause(0) == cause
 
 
-def test_nothing_has_no_cause():
+def test_an_unchanged_weight_has_no_cause():
     assert (
         Update("final.gain", *torch.zeros(2, 1), 0.0, 0.0, {}, {"frozen": torch.zeros(1)}, {}).cause(0)
         is None

@@ -53,7 +53,7 @@ def test_rotation_and_its_gradient_equal_autograds(rotated):
     torch.testing.assert_close(result, expected)
     torch.testing.assert_close(rotate(x, (cos, sin)), expected)
     assert torch.autograd.gradcheck(lambda x: Rotate.apply(x, cos[:, None], sin[:, None]), x)
-    # The gradient of a rotation turns back: a rotated vector's part along itself.
+    # The backward pass rotates back: given the rotated vector, it returns the original one.
     (back,) = torch.autograd.grad(result, x, expected)
     torch.testing.assert_close(back, x.detach())
     (found,) = torch.autograd.grad(rotate(x, (cos, sin)), x, given)

@@ -266,7 +266,7 @@ def test_each_cap_of_gemma_2_changes_the_logits(tmp_path):
 
 
 @torch.no_grad()
-def test_gemma_2_without_layer_types_has_local_blocks_with_even_numbers(tmp_path):
+def test_even_numbered_blocks_of_gemma_2_without_layer_types_are_local(tmp_path):
     theirs = transformers.Gemma2ForCausalLM(transformers.Gemma2Config(**GEMMA))
     theirs.save_pretrained(tmp_path)
     Tokenizer.train("byte", []).save(tmp_path, 64)

@@ -14,14 +14,14 @@ from tests.serving import make_model
 
 pytestmark = pytest.mark.slow
 
-# Not a development requirement: it has dozens of packages, which this test installs beside those that are here.
+# Not a development requirement: it has dozens of dependencies, which this test adds to the installed packages.
 HARNESS = "lm-eval[api]==0.4.13"
 HINT = f"to run this test, pip install '{HARNESS}'"
 
 
 @pytest.fixture(scope="module")
 def python(tmp_path_factory):
-    """An interpreter with the harness: this one, or that of an environment which adds it to the installed packages."""
+    """An interpreter with the harness: this one, or that of an environment that adds it to the installed packages."""
     if find_spec("lm_eval") is not None:
         return sys.executable
     if find_spec("pip") is None:

@@ -1,4 +1,4 @@
-"""A flipped bit in any file of a run is noticed, healed, or changes nothing that is read."""
+"""A flipped bit in any file of a run is noticed or repaired, or it changes nothing that is read."""
 
 import faulthandler
 import hashlib
@@ -80,7 +80,7 @@ def digest(*parts):
 
 
 def resume(folder, texts):
-    """What the rest of the training depends on, and the notes."""
+    """Return what the rest of the training depends on, and the notes."""
     with SavedRun.open(folder / "run", texts, REQUEST, True, cache=folder / "tokens") as kept:
         run = kept.run
         state = digest(run.trainer.tensors(), run.tokens[:].tolist(), run.validation[:].tolist())
@@ -97,7 +97,7 @@ def resume(folder, texts):
 
 
 def read(folder, texts):
-    """What is read of a finished run."""
+    """Return what is read from a finished run, and the notes."""
     run, seen = folder / "run", []
     for step in (None, 1, 6):
         model = clearhead.load(run, "cpu", step=step)
@@ -119,7 +119,7 @@ def read(folder, texts):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "look"), [("killed", resume), ("finished", read)])
-def test_flipped_bits_are_noticed_healed_or_harmless(kind, look, texts, tmp_path, request):
+def test_flipped_bits_are_noticed_repaired_or_harmless(kind, look, texts, tmp_path, request):
     sound = request.getfixturevalue(kind)
     place = tmp_path / "copy"
     expected, notes = look(shutil.copytree(sound, place), texts)
@@ -142,11 +142,11 @@ def test_flipped_bits_are_noticed_healed_or_harmless(kind, look, texts, tmp_path
             except UserError:
                 outcome = "refused"
             else:
-                outcome = "noted" if notes else "healed or harmless"
+                outcome = "noted" if notes else "repaired or harmless"
                 assert notes or found == expected, (path, bit)
             counts[path.name, outcome] = counts.get((path.name, outcome), 0) + 1
     print(*sorted(counts.items()), sep="\n")  # noqa: T201 (with -s)
-    assert ("tokens-00000.npy", "healed or harmless") in counts
+    assert ("tokens-00000.npy", "repaired or harmless") in counts
 
 
 @pytest.fixture
@@ -161,7 +161,7 @@ def bounded():
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no named pipes in its file system")
 @pytest.mark.parametrize("planted", ["pipe", "device"])
 @pytest.mark.parametrize(("kind", "look"), [("killed", resume), ("finished", read)])
-def test_pipe_or_device_in_place_of_any_file_is_refused_or_healed(
+def test_pipe_or_device_in_place_of_any_file_is_refused_or_repaired(
     kind, look, planted, texts, tmp_path, request, bounded
 ):
     sound = request.getfixturevalue(kind)
@@ -177,8 +177,8 @@ def test_pipe_or_device_in_place_of_any_file_is_refused_or_healed(
             except UserError:
                 outcomes.add("refused")
             else:
-                outcomes.add("healed or not read")
-    assert outcomes == {"refused", "healed or not read"}
+                outcomes.add("repaired or not read")
+    assert outcomes == {"refused", "repaired or not read"}
 
 
 def plant(path, planted):

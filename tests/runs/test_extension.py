@@ -145,7 +145,7 @@ def test_finished_run_is_extended_only_on_request(lines, tmp_path):
     (tmp_path / "run" / ".lock").touch()  # the process that finished it was killed
     assert open_run(tmp_path / "run", texts, steps=5) is None
     (tmp_path / "run" / ".lock").touch()
-    assert open_run(tmp_path / "run", texts, extend_again=True) is None  # by what time?
+    assert open_run(tmp_path / "run", texts, extend_again=True) is None  # no minutes or steps are given
     (tmp_path / "run" / ".lock").touch()
     assert train(open_run(tmp_path / "run", texts, steps=1, extend_again=True)).trainer.step == 6
     assert train(open_run(tmp_path / "run", texts, steps=5)).trainer.step == 11
@@ -179,7 +179,7 @@ def test_run_without_a_last_state_names_the_alternative(lines, tmp_path):
         open_run(tmp_path / "run", texts, steps=5)
 
 
-def test_settings_left_open_are_those_of_the_run():
+def test_unspecified_settings_are_those_of_the_run():
     saved = {"blocks": 2, "preset": "lecture", "seed": 3, "steps": 10, "minutes": None, "validation": 0.2}
     request = complete_request(TrainingRequest(minutes=2, seed=4), saved)
     assert (request.blocks, request.preset, request.seed) == (2, "lecture", 4)
@@ -287,7 +287,7 @@ def test_model_fine_tuned_from_an_extended_run_holds_out_the_same(lines, tmp_pat
     check_held_out(before, train(tuned))
 
 
-def test_separate_validation_files_stay(lines, tmp_path):
+def test_separate_validation_files_are_kept(lines, tmp_path):
     (tmp_path / "check.txt").write_text(lines[0])
     settings = {"validation": [str(tmp_path / "check.txt")]}
     train(open_run(tmp_path / "run", one_text(lines[1:40]), resume=False, steps=5, **settings))

@@ -72,7 +72,7 @@ def test_regularization_grows_with_the_number_of_epochs(steps, regularization):
     assert plan(steps=steps, kind="gru").recipe.token_noise == 0
 
 
-def test_large_model_is_regularized_from_few_epochs_on():
+def test_large_model_is_regularized_more_strongly():
     large = {"blocks": 6, "width": 256, "heads": 4}
     for settings, regularization in (({}, (0.1, 0.1, 0.02)), (large, (0.2, 0.4, 0.05))):
         made = plan(steps=1000, batch=4, context=256, **settings)
@@ -86,7 +86,7 @@ def test_large_model_is_regularized_from_few_epochs_on():
     [(100, 1e12, 40), (400, 1e12, 100), (9000, 1e12, 320), (9000, 2e7, 61), (9000, 1e7, 0)],
 )
 def test_batches_of_a_student_repeat_if_predictions_fit_into_memory(monkeypatch, steps, memory, repeat_after):
-    """After a quarter of the steps, but not before 4 epochs of 10 steps, and after 32 at most."""
+    """They repeat after a quarter of the steps, but after no fewer than 4 and no more than 32 epochs of 10 steps."""
     monkeypatch.setattr(recipes, "memory_of", lambda device: memory)
     config = Config(n_vocab=12, n_context=32, n_block=1, n_head=1, d_model=8)
     recipe = Recipe(steps=steps, batch_size=32)

@@ -188,7 +188,7 @@ def test_run_ends_on_time_when_speed_changes(factor, story_file, work_clock, tmp
 
 
 def test_timed_run_ignores_a_wall_clock_that_jumps(story_file, work_clock, monkeypatch):
-    """As when the time is set, forward or backward, while a run trains."""
+    """For example, the clock is set forward or backward during training."""
     jumps = count()
     monkeypatch.setattr("time.time", lambda: 4e9 * (next(jumps) % 2))
     run = Run(list(documents([story_file])), TrainingRequest(minutes=0.1, device="cpu", **SIZES))

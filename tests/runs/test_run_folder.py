@@ -77,7 +77,7 @@ def test_resumed_run_equals_uninterrupted_run(uninterrupted, stops, short_text, 
     for name in ("metrics.jsonl", "model.safetensors", "clearhead.json", "config.json", "tokenizer.json"):
         assert (whole / name).read_bytes() == (tmp_path / "broken" / name).read_bytes(), name
     assert len(read_metrics(tmp_path / "broken")) == 24
-    for name in ("tensors.safetensors", "state.json"):  # of the last state, to extend the run from
+    for name in ("tensors.safetensors", "state.json"):  # the last state, for extending the run
         [one, other] = [
             list((folder / "checkpoints").glob(f"*/{name}")) for folder in (whole, tmp_path / "broken")
         ]
@@ -202,7 +202,7 @@ def test_non_finite_steps_are_skipped_then_rolled_back(short_text, tmp_path, mon
 
 
 def check_same_files(one, other):
-    """All files are the same, those of the last checkpoint too, except run.json, which names the folder."""
+    """All files are the same, including those of the last checkpoint, except run.json, which names the folder."""
     paths = {path.relative_to(one) for path in one.rglob("*") if path.is_file() and path.name != "run.json"}
     assert all((other / path).is_file() for path in paths)
     assert [path for path in sorted(paths) if (one / path).read_bytes() != (other / path).read_bytes()] == []
@@ -227,7 +227,7 @@ def break_at(kept, steps, least=1.0):
         ({12, 13, 14}, 1.0, 10, range(10, 19)),  # validated after steps 5, 10, 15, 20 and 24
         ({12, 13, 14}, 0.5, 10, range(14, 22, 3)),  # two rollbacks to the same state
         ({2, 3, 4}, 1.0, 0, range(6)),  # rollback to the beginning
-        ({15}, 1.0, 10, range(13, 17)),  # at a validation, one is enough
+        ({15}, 1.0, 10, range(13, 17)),  # at a validation, one such step is enough
     ],
 )
 @pytest.mark.slow
@@ -280,7 +280,7 @@ def test_diverging_run_stops_with_a_clear_error(short_text, tmp_path, monkeypatc
 
 
 def test_clock_that_jumps_changes_nothing(short_text, tmp_path, monkeypatch):
-    """The clock jumps by years at every look, and the files are from the future when the run is resumed."""
+    """The clock jumps by years each time it is read, and the files are from the future when the run is resumed."""
     train_until(open_run(tmp_path / "whole", short_text, tmp_path), None)
     jumps = count()
     monkeypatch.setattr("time.time", lambda: 2e9 * (next(jumps) % 2))
@@ -314,7 +314,7 @@ def read_only(folder):
 
 
 def test_folder_that_becomes_read_only_loses_nothing(short_text, tmp_path):
-    """Training continues, what cannot be saved is said once, and the run resumes from what had been saved."""
+    """Training continues, each kind of failed save is noted once, and the run resumes from the last saved state."""
     train_until(open_run(tmp_path / "whole", short_text, tmp_path, checkpoint_every=3), None)
     folder = tmp_path / "run"
     kept = open_run(folder, short_text, tmp_path, checkpoint_every=3)

@@ -104,7 +104,7 @@ def test_site_gradients_of_a_batch_with_dropout(run):
         torch.testing.assert_close(use.total(0), lesson.gradient[name], rtol=1e-4, atol=1e-7)
 
 
-def test_later_steps_follow(run):
+def test_later_steps_of_a_lesson_are_those_of_the_run(run):
     assert run.lesson(2).step(2).loss == run.metrics["loss"][3]
 
 

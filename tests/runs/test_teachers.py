@@ -138,7 +138,7 @@ def test_settings_that_do_not_fit_are_rejected(settings, message, text, teachers
         ch.train(text, **given)
 
 
-def test_student_worse_than_a_teacher_says_so():
+def test_student_worse_than_a_teacher_is_reported():
     """Both losses are those of the same validation text."""
     taught = Teachers((), None, 8, None, (2.5, 2.0))
     run = SimpleNamespace(losses=[3.0, 2.4], teachers=taught, request=SimpleNamespace(teachers=2))
@@ -148,5 +148,5 @@ def test_student_worse_than_a_teacher_says_so():
     )
     run.losses = [3.0, 1.9]
     assert summarize(run) == []
-    run.losses, run.request.teachers = [3.0, 2.4], None  # given teachers, of another text perhaps
+    run.losses, run.request.teachers = [3.0, 2.4], None  # given teachers may be of another text
     assert summarize(run) == []

@@ -29,7 +29,7 @@ def machine(monkeypatch):
 
 
 def run_steps(trial, seconds, steps=30):
-    """Take steps of which each takes `seconds[number of threads]`; return those numbers."""
+    """Take steps that each last `seconds[number of threads]`; return the number of threads of each."""
     used = []
     with using_threads(trial.count):
         for _ in range(steps):
@@ -38,7 +38,7 @@ def run_steps(trial, seconds, steps=30):
     return used
 
 
-def test_all_halves_of_the_threads_are_counts():
+def test_number_of_threads_is_halved_down_to_one():
     with using_threads(6):
         assert thread_counts() == [6, 3, 1]
     with using_threads(1):

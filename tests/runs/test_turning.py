@@ -24,7 +24,7 @@ SMALL = {
 
 @pytest.fixture(scope="module")
 def texts(tmp_path_factory):
-    """A text of random letters, which can only be learned by heart, and another one to validate on."""
+    """A text of random letters, which can only be memorized, and another one to validate on."""
     folder, paths = tmp_path_factory.mktemp("texts"), []
     for seed, name in enumerate(("text.txt", "other.txt")):
         paths.append(folder / name)

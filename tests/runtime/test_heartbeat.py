@@ -88,7 +88,7 @@ def test_main_thread_that_notices_first_reports_it(group, monkeypatch):
     assert group.told == {}
 
 
-def test_strangers_are_turned_away():
+def test_unknown_connections_are_rejected():
     meeting = Meeting("localhost")
     stranger = socket.create_connection(("localhost", meeting.port))
     stranger.sendall(bytes(20))

@@ -89,7 +89,7 @@ def test_plain_chats_can_be_switched_off(plain_registry):
         assert "this model has no chat template" in answer.json()["error"]["message"]
 
 
-def test_the_developer_is_the_system(ai):
+def test_the_developer_role_is_the_system_role(ai):
     """The test's template writes the role of each message."""
     counts = [
         ai.chat.completions.create(
@@ -148,7 +148,7 @@ def test_top_p_of_zero_is_greedy(ai, server):
     assert reply.choices[0].text == server.model.generate("Once", 9, temperature=0)
 
 
-def test_an_unknown_route_says_which_there_are(ai, client):
+def test_the_error_for_an_unknown_route_lists_the_routes(ai, client):
     answer = client.get("/v1/complete").json()["error"]
     assert answer["message"].startswith("no route GET /v1/complete: expected one of /v1/models, ")
     assert "/v1/embeddings" in answer["message"]

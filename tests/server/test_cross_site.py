@@ -89,7 +89,7 @@ def test_browsers_are_not_allowed_to_read_from_another_site(server, operations):
 
 
 def test_no_route_changes_anything_on_a_get(server, operations, submitted_anywhere):
-    """Such as by a link or a picture on another site, for which browsers send no Origin."""
+    """A link or a picture on another site, for which browsers send no Origin, can cause such a request."""
     before = look(server)
     unsafe = [path for method, path in operations if is_unsafe(method)]
     also_read = {path for method, path in operations if not is_unsafe(method)}

@@ -1,4 +1,4 @@
-"""/v1/responses, as OpenAI's client sends requests, and strictly validates and parses the answers and streams."""
+"""/v1/responses, with requests from OpenAI's client, which strictly validates and parses the answers and streams."""
 
 import json
 

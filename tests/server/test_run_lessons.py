@@ -66,7 +66,7 @@ def test_the_texts_of_a_step_are_those_of_its_batch(client, folder):
     assert {each["text"] for each in got["rows"]} <= texts
 
 
-def test_a_missing_text_is_said_with_what_to_do(client, folder):
+def test_the_error_for_a_missing_text_says_what_to_do(client, folder):
     text = folder.parent / "text.txt"
     moved = text.rename(folder.parent / "moved.txt")
     try:

@@ -1,4 +1,4 @@
-"""Tools, as OpenAI's client sends them and strictly validates the answers."""
+"""Tools, with requests from OpenAI's client, which strictly validates the answers."""
 
 import json
 
@@ -74,7 +74,7 @@ def test_a_required_call_matches_its_schema(strict, model):
 
 @pytest.mark.parametrize("choices", [1, 2])
 def test_openai_merges_the_chunks_of_a_call(strict, choices):
-    """Its own helper keeps the last value of a field, even null: chunks have only the fields that they add."""
+    """OpenAI's own helper keeps the last value of a field, even null, so chunks have only the fields that they add."""
     given = {"model": "small", "messages": USER, "tools": [WEATHER], "max_tokens": 200, "n": choices}
     with strict.chat.completions.stream(**given, tool_choice="required", seed=1) as events:
         merged = events.get_final_completion()
@@ -189,7 +189,7 @@ def test_the_cut_off_start_of_a_call_is_not_text(strict, model, tokens):
         ("Well. <tool", True, {}, "Well. <tool", "stop"),  # the model ended it: this was no call
     ],
 )
-def test_what_is_left_of_a_call_that_is_cut_off_after_text(server, strict, start, ends, given, text, reason):
+def test_text_before_a_cut_off_call_is_kept(server, strict, start, ends, given, text, reason):
     with forced(server.registry.engine("small"), start, ends):
         (choice,) = ask(strict, **given).choices
         streamed = stream(strict, **given)
@@ -216,7 +216,7 @@ def test_tools_with_a_json_schema(strict):
 
 
 def test_calls_and_results_in_the_history_reach_the_model(server, strict):
-    """Each part of the history changes the number of tokens of the prompt by as many bytes as it has more."""
+    """Each byte added to a part of the history adds one token to the prompt."""
 
     def count(arguments="{}", result="a", **more):
         call = {"id": "abcdefghi", "type": "function", "function": {"name": "now", "arguments": arguments}}
@@ -284,7 +284,7 @@ def test_bad_tools_are_refused_in_one_line(server, body, message):
 
 
 @pytest.mark.parametrize("model", ["small", "roles", "plain"])
-def test_a_prompt_too_long_for_its_tools_says_how_many_tokens_they_take(server, strict, model):
+def test_the_error_for_too_long_a_prompt_says_how_many_tokens_the_tools_take(server, strict, model):
     tools = [{"type": "function", "function": {"name": f"f{i}"}} for i in range(30)]
     few = ask(strict, model=model, tools=tools[:3], max_tokens=1).usage.prompt_tokens
     none = ask(strict, model=model, tools=[], max_tokens=1).usage.prompt_tokens

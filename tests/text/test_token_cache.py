@@ -65,7 +65,7 @@ def test_cached_tokens_are_reused(tmp_path: Path) -> None:
     assert {path.name: path.stat().st_ino for path in folder.iterdir()} == before
 
 
-def test_any_flipped_bit_of_the_tokens_is_healed(tmp_path: Path) -> None:
+def test_any_flipped_bit_of_the_tokens_is_repaired(tmp_path: Path) -> None:
     """Some bits of each shard with the end of its header, and of the manifest."""
     tokenize(TWO, BYTE, tmp_path, 5)
     [folder] = tmp_path.iterdir()

@@ -1,4 +1,4 @@
-"""Tools in prompts: rendered as in transformers, calls read off the template, special tokens never from messages."""
+"""Tools in prompts: rendered as in transformers, with calls read off the template and special tokens only from it."""
 
 import json
 
@@ -138,7 +138,7 @@ def test_special_tokens_in_messages_are_text(name, where):
     silent = [[i for i in ids if not tokenizer.has_text(i)] for ids in (attacked, harmless)]
     assert silent[0] == silent[1]
     written = text_of(tokenizer, attacked)
-    if where != "system" or name not in ("special", "whole"):  # which do not have all roles, or show specials
+    if where != "system" or name not in ("special", "whole"):  # which may show a system message differently
         assert attack in written or json.dumps(attack)[1:-1] in written or where in ("system", "role")
 
 

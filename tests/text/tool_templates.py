@@ -23,7 +23,7 @@ TAGS = """
 {% endif %}
 {%- endfor %}
 {%- if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"""
-# The arguments one by one, as only objects have them.
+# The arguments one by one, which only works for objects.
 ITEMS = TAGS.replace(
     "{{- call.function.arguments | tojson }}",
     """{{- '{' }}{% for key, value in call.function.arguments.items() %}
@@ -34,7 +34,7 @@ THOUGHT = TAGS.replace(
     "{%- if m.content %}",
     "{%- if m.role == 'assistant' %}{{ '\n<think>\n\n</think>\n' }}{% endif %}{%- if m.content %}",
 )
-# A call is the whole reply; other parameters' name.
+# A call is the whole reply, and its arguments are called parameters.
 WHOLE = """{{ bos_token }}
 {%- if tools %}{{ '[S]' + (tools | tojson(indent=4)) + '[E]' }}{% endif %}
 {%- for m in messages %}

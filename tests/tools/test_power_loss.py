@@ -13,7 +13,7 @@ CUTS = 60
 
 
 def remains(work, tmp_path):
-    """What is left after `work` in a folder that has the file `old`, each time as a dictionary of files."""
+    """Yield the files left by each simulated power loss after `work`, in a folder that had the file `old`."""
     root = tmp_path / "disk"
     root.mkdir()
     (root / "old").write_text("old")

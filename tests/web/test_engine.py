@@ -190,7 +190,7 @@ def parse_edits(network, requests):
 
 
 def _edits(config):
-    """An edit of each site in the first block and outside the blocks, in turn of each kind."""
+    """An edit of each site in the first block and outside the blocks; the kinds of edits take turns."""
     sites = [site for site in all_sites(config) if not site.block and not site.head and not site.kv_head]
     random = torch.Generator().manual_seed(1)
     for number, site in enumerate(sites):
@@ -274,5 +274,5 @@ def test_the_engine_agrees_with_python_at_every_site_and_route(tmp_path):
     )
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
     count = sum(3 + len(model["traces"]) + 2 * model["config"]["causal"] for model in models.values())
-    count += len(models) * len(REQUESTS) + 1  # the last needs no recording
+    count += len(models) * len(REQUESTS) + 1  # the last test needs no recording
     assert f"{count} passed" in done.stdout

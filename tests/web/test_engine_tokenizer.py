@@ -104,7 +104,7 @@ def random_texts(count: int, seed: int) -> list[str]:
 
 
 def _character(draw: random.Random) -> str:
-    """A character that every version of Unicode since 9.0 has, which no library here is older than."""
+    """A character that every library here knows: the oldest of them uses Unicode 9.0."""
     while True:
         character = chr(draw.choice([draw.randrange(0x250), draw.randrange(0xFFFF), draw.randrange(0x20000)]))
         if unicodedata.ucd_3_2_0.category(character) not in ("Cn", "Cs", "Co"):
@@ -116,7 +116,7 @@ def wrap(inner: tokenizers.Tokenizer, **config: object) -> Tokenizer:
 
 
 def byte_level(split) -> Tokenizer:
-    """A tokenizer that splits like this one of GGUF's, trained on a few lines."""
+    """A tokenizer that splits like this GGUF pre-tokenizer, trained on a few lines."""
     inner = tokenizers.Tokenizer(models.BPE(ignore_merges=split.whole_words))
     split.apply(inner)
     inner.decoder = decoders.ByteLevel()

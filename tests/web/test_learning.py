@@ -187,7 +187,7 @@ def test_repeated_tokens_are_numbered(visitor):
 @pytest.mark.parametrize(
     ("name", "value"), [("gradient", "block.0.nothing"), ("chain", "final:99:0"), ("taken", "99")]
 )
-def test_what_does_not_exist_in_the_address_is_reported(visitor, name, value):
+def test_invalid_values_in_the_address_are_reported(visitor, name, value):
     visitor.open(model="modern", text=TEXT, view="learning", **{name: value})
     notice = visitor.page.locator(".notice").filter(has_text="invalid or")
     notice.filter(has_text=name).wait_for()
@@ -266,7 +266,7 @@ def test_any_of_several_steps_is_shown(visitor, lesson):
     assert "lessonStep=1" in visitor.url
 
 
-def test_a_cut_text_is_said(visitor, models):
+def test_a_truncated_text_is_reported(visitor, models):
     long = "The duck was too tired to swim. " * 20
     count = len(models["modern"].tokenizer.encode(long))
     visitor.open(model="modern", text=long, view="learning")

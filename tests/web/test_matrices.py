@@ -223,7 +223,7 @@ def test_pointed_cell_of_the_map_is_outlined(visit, models, ratio):
     names = (78, 62)  # pixels
     room = map_.bounding_box()
     high = (room["height"] - names[1]) / rows
-    wide = min((room["width"] - names[0]) / rows, 3 * high)  # cells take the room there is
+    wide = min((room["width"] - names[0]) / rows, 3 * high)  # cells fill the available room
     before = drawn(map_)
     for row, column in [(rows - 3, 4), (rows // 2, rows // 3)]:
         x, y = names[0] + (column + 0.5) * wide, names[1] + (row + 0.5) * high

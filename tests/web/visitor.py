@@ -42,7 +42,7 @@ FOREIGN = """async () => {
     .filter(([font]) => !loaded.has(font));
 }"""
 
-# What is not drawn yet in any of three frames, or null.
+# What is not drawn yet in one of three consecutive frames, or null.
 UNFINISHED = """async () => {
   for (let i = 0; i < 3; i++) {
     await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
@@ -53,7 +53,7 @@ UNFINISHED = """async () => {
     if (busy !== null) return `busy: ${busy.outerHTML.slice(0, 200)}`;
     const flow = main.querySelector("[data-place=next]") !== null;
     if (flow && main.querySelector("canvas") === null) return "the flow is not drawn";
-    // Before its first paint a browser may drop what one does.
+    // Before its first paint, a browser may drop user input.
     if (performance.getEntriesByName("first-contentful-paint").length === 0) return "nothing is painted";
   }
   return null;
