@@ -12,11 +12,12 @@ import triton.language as tl
 from triton.runtime import interpreter
 
 from clearhead.generate import cuda_batch_decoder, cuda_decoder, cuda_sampling
-from clearhead.generate.cuda_step import Tuning
+from clearhead.generate import scheduler as scheduler_module
+from clearhead.generate.cuda_step import CudaWeights, Tuning, is_filtered
 from clearhead.generate.decoder import TransformerDecoder
 from clearhead.generate.generation import generate_tokens
 from clearhead.generate.request import GenerationRequest, Handle
-from clearhead.generate.sampler import make_samplers
+from clearhead.generate.sampler import Sampler, make_samplers
 from clearhead.generate.sampling import Sampling
 from clearhead.generate.scheduler import Scheduler
 from clearhead.model.config import PRESETS, Config
@@ -50,7 +51,9 @@ def compare(name, samples, settings, shape, products):
         return make_samplers(sampling, tokenizer, network.config.n_vocab, PROMPT, 5, samples)
 
     def build(weights, count, size):
-        return cuda_decoder.CudaDecoder(weights, count, size, Tuning(64, 256, parts=2, products=products))
+        return cuda_decoder.CudaDecoder(
+            weights, count, size, Tuning(64, 256, parts=2, positions=16, inputs=64, products=products)
+        )
 
     pool = cuda_decoder.DecoderPool(build)
     plain = generate_tokens(TransformerDecoder(network, samples), PROMPT, make())
@@ -58,10 +61,33 @@ def compare(name, samples, settings, shape, products):
     return [[[d.id for d in step] for step in itertools.islice(way, TOKENS)] for way in (plain, quick)]
 
 
+def sample(n_vocab, settings):
+    """Tokens sampled from several kinds of logits, on the CPU and by the kernels."""
+    network = Transformer(Config.from_json({**PRESETS["modern"], **SIZES, "n_vocab": n_vocab})).eval()
+    network.to("cuda" if torch.cuda.is_available() else "cpu")
+    tokenizer, sampling = Tokenizer.train("byte", []), Sampling(**settings)
+    logits = 2 * torch.randn(6, n_vocab, generator=torch.Generator().manual_seed(3))
+    logits[1] = logits[1].round()  # many ties
+    logits[2] = 1.5  # nothing but ties
+    logits[3, ::2] = float("-inf")
+    logits[4, ::3], logits[4, 7] = -1e30, 1e30
+    logits[5] *= 1e-30
+    samplers = [Sampler(sampling, tokenizer, n_vocab, seed=seed) for seed in range(len(logits))]
+    decoder = cuda_decoder.CudaDecoder(CudaWeights(network), len(logits), 8)
+    decoder.uniforms[:, 0] = torch.cat([sampler.uniforms(1) for sampler in samplers])
+    decoder._write_rows(0, sampling)
+    decoder.step.logits.copy_(logits)
+    decoder.step.sample(is_filtered(sampling))
+    others = [Sampler(sampling, tokenizer, n_vocab, seed=seed) for seed in range(len(logits))]
+    plain = [other.sample(row).id for other, row in zip(others, logits, strict=True)]
+    return plain, decoder.sampled[:, 0].tolist()
+
+
 def serve(slots, asked):
     """The texts of requests that arrive together, by captured steps and without them."""
     torch.manual_seed(0)
     network = Transformer(Config.from_json({**PRESETS["modern"], **SIZES})).eval()
+    network.to("cuda" if torch.cuda.is_available() else "cpu")
     for parameter in network.parameters():
         parameter.data = parameter.data + 0.05 * torch.randn(parameter.shape).to(parameter)
     tokenizer = Tokenizer.train("byte", [])
@@ -70,7 +96,10 @@ def serve(slots, asked):
         for seed, (prompt, tokens, settings) in enumerate(asked)
     ]
 
-    def run():
+    make = scheduler_module.make_cuda_batch_decoder
+
+    def run(captured):
+        scheduler_module.make_cuda_batch_decoder = make if captured else lambda *_: None
         scheduler = Scheduler(network, tokenizer, slots)
         handles = [Handle(request) for request in requests]
         for handle in handles:
@@ -79,15 +108,15 @@ def serve(slots, asked):
             scheduler.step()
         return [text.ids for handle in handles for text in handle.texts()], type(scheduler.decoder).__name__
 
-    plain = run()
     cuda_batch_decoder.cannot_run = lambda _: None  # the interpreter can
-    return plain, run()
+    return run(False), run(True)
 
 
 if __name__ == "__main__":
     if not torch.cuda.is_available():
         patch_interpreter()
-    cases = json.loads(sys.argv[1])
-    sys.stdout.write(
-        json.dumps([serve(*case[1:]) if case[0] == "serve" else compare(*case) for case in cases])
-    )
+    ways = {"serve": serve, "sample": sample}
+    answers = [
+        ways[case[0]](*case[1:]) if case[0] in ways else compare(*case) for case in json.loads(sys.argv[1])
+    ]
+    sys.stdout.write(json.dumps(answers))

@@ -54,6 +54,23 @@ def test_cuda_decoder_matches_plain_decoder(monkeypatch):
 
 
 @needs_triton
+def test_kernels_sample_as_the_cpu_does(monkeypatch):
+    settings = [
+        {},
+        {"temperature": 0.0},
+        *({"top_k": k} for k in (1, 2, 63, 64, 65, 500, 2999)),
+        {"top_p": 0.9},
+        {"top_k": 30, "top_p": 0.6},
+        {"top_k": 300, "top_p": 0.99, "temperature": 2.0},
+        {"min_p": 0.2},
+        {"min_p": 1e-9},
+    ]
+    cases = [("sample", n_vocab, each) for n_vocab in (300, 3000) for each in settings]
+    for case, (plain, quick) in zip(cases, run_interpreted(monkeypatch, *cases), strict=True):
+        assert quick == plain, case
+
+
+@needs_triton
 def test_captured_steps_serve_the_same_texts(monkeypatch):
     asked = [
         ([7, 8, 9], 4, {"temperature": 0.0}),

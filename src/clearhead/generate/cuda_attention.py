@@ -52,9 +52,22 @@ def attend(
     shared = h // (H // G)
     d = tl.arange(0, BD)
     inside = d < D
-    wait(EARLY)
+    # Earlier steps wrote the table of rows and the past, so their loads need not wait for the previous kernel.
     position = tl.load(rows + b * WIDTH + POSITION).to(tl.int32)
     slot = tl.load(rows + b * WIDTH + SLOT).to(tl.int64)
+    past = (slot * G + shared) * size * D
+    first = tl.maximum(position + 1 - window, 0) // BS * BS
+    each = tl.cdiv(tl.cdiv(position - first, SPLIT), BS) * BS
+    begin = first + part * each
+    end = tl.minimum(begin + each, position)
+    s = tl.arange(0, BS)
+    mask = (begin + s < end)[:, None] & inside[None, :]
+    at = past + (begin + s)[:, None] * D + d[None, :]
+    next_keys, next_values = (
+        tl.load(keys + at, mask=mask, other=0.0),
+        tl.load(values + at, mask=mask, other=0.0),
+    )
+    wait(EARLY)
     row = projected + b * (H + 2 * G) * D
     query, key = row + h * D, row + (H + shared) * D
     q = tl.load(query + d, mask=inside, other=0.0).to(tl.float32)
@@ -80,24 +93,20 @@ def attend(
         q, k = rotate(q, q_other, cos, sin, d, HALF), rotate(k, k_other, cos, sin, d, HALF)
     # Attend to the new key and value as the cache stores them, rounded.
     k, v = k.to(keys.dtype.element_ty), v.to(values.dtype.element_ty)
-    past = (slot * G + shared) * size * D
     if (h % (H // G) == 0) & (part == 0):
         tl.store(keys + past + position * D + d, k, mask=inside)
         tl.store(values + past + position * D + d, v, mask=inside)
     q = q.to(keys.dtype.element_ty).to(tl.float32) * scale
-    first = tl.maximum(position + 1 - window, 0) // BS * BS
-    each = tl.cdiv(tl.cdiv(position - first, SPLIT), BS) * BS
-    begin = first + part * each
-    end = tl.minimum(begin + each, position)
     best, total = tl.full((BS,), LOW, tl.float32), tl.zeros((BS,), tl.float32)
     acc = tl.zeros((BS, BD), tl.float32)
     for start in range(begin, end, BS):
-        s = start + tl.arange(0, BS)
-        seen = (s < end) & (s > position - window)
-        mask = seen[:, None] & inside[None, :]
-        at = past + s[:, None] * D + d[None, :]
-        past_keys = tl.load(keys + at, mask=mask, other=0.0)
-        past_values = tl.load(values + at, mask=mask, other=0.0)
+        past_keys, past_values = next_keys, next_values
+        following = start + BS + s  # the next tile is loaded while this one is computed with
+        mask = (following < end)[:, None] & inside[None, :]
+        at = past + following[:, None] * D + d[None, :]
+        next_keys = tl.load(keys + at, mask=mask, other=0.0)
+        next_values = tl.load(values + at, mask=mask, other=0.0)
+        seen = (start + s < end) & (start + s > position - window)
         scores = tl.where(seen, tl.sum(past_keys.to(tl.float32) * q[None, :], 1), LOW)
         higher = tl.maximum(best, scores)
         shrink, weights = tl.exp(best - higher), tl.where(seen, tl.exp(scores - higher), 0.0)

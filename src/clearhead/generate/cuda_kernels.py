@@ -189,22 +189,28 @@ def normalize(
     gain,
     shift,
     out,
+    B,
     C: tl.constexpr,
     epsilon: tl.constexpr,
-    ADD: tl.constexpr,
+    PARTS: tl.constexpr,
     BRANCH_NORM: tl.constexpr,
     NORM: tl.constexpr,
     EARLY: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """out = norm(x), after x += branch, or x += norm(branch); one program per sequence."""
+    """out = norm(x), after x += branch, or x += norm(branch); one program per sequence.
+
+    A branch is the sum of its `PARTS` (PARTS B C); with 0, there is none.
+    """
     b = tl.program_id(0)
     c = tl.arange(0, BLOCK)
     inside = c < C
     wait(EARLY)
     x = tl.load(stream + b * C + c, mask=inside, other=0.0)
-    if ADD:
+    if PARTS:
         y = tl.load(branch + b * C + c, mask=inside, other=0.0).to(tl.float32)
+        for part in tl.static_range(1, PARTS):
+            y += tl.load(branch + (part * B + b) * C + c, mask=inside, other=0.0).to(tl.float32)
         if BRANCH_NORM:
             y = _norm(y, branch_gain, branch_shift, c, inside, C, epsilon, BRANCH_NORM)
         x += y
@@ -248,25 +254,30 @@ def linear_many(
     K: tl.constexpr,
     ACTIVATION: tl.constexpr,
     BIAS: tl.constexpr,
-    ADD: tl.constexpr,
+    SPLIT: tl.constexpr,
     EARLY: tl.constexpr,
     ROWS: tl.constexpr,
     BN: tl.constexpr,
     BK: tl.constexpr,
 ):
-    """out = f(x Wᵀ + b), or out += …, for many sequences, `ROWS` (at least 16) per program."""
-    start = tl.program_id(0) * BN
+    """out = f(x Wᵀ + b) for many sequences, `ROWS` (at least 16) per program.
+
+    With `SPLIT` above 1, K is divided among as many programs, which write parts that are still to be added (SPLIT B N).
+    """
+    start, part = tl.program_id(0) * BN, tl.program_id(2)
     n, b = start + tl.arange(0, BN), tl.program_id(1) * ROWS + tl.arange(0, ROWS)
     row, valid = b < B, n < N
+    KP: tl.constexpr = (K + SPLIT * BK - 1) // (SPLIT * BK) * BK
+    begin = part * KP
     if EARLY:  # noqa: SIM102 (one is decided when the kernel is compiled)
-        if start + BN <= N:
-            _prefetch(weight + start.to(tl.int64) * K, BN * K)
+        if (start + BN <= N) & (begin + KP <= K):
+            _prefetch(weight + start.to(tl.int64) * K + begin, K, BN, KP)
             if ACTIVATION >= 4:
-                _prefetch(weight + (N + start).to(tl.int64) * K, BN * K)
+                _prefetch(weight + (N + start).to(tl.int64) * K + begin, K, BN, KP)
     wait(EARLY)
     acc, gate = tl.zeros((ROWS, BN), tl.float32), tl.zeros((ROWS, BN), tl.float32)
-    for first in range(0, K, BK):
-        k = first + tl.arange(0, BK)
+    for first in range(0, KP, BK):
+        k = begin + first + tl.arange(0, BK)
         inside = k < K
         tile = tl.load(x + b[:, None] * K + k[None, :], mask=row[:, None] & inside[None, :], other=0.0)
         at = weight + n[None, :].to(tl.int64) * K + k[:, None]
@@ -275,25 +286,23 @@ def linear_many(
         if ACTIVATION >= 4:
             gate = tl.dot(tile, tl.load(at + N * K, mask=both, other=0.0), gate, input_precision="ieee")
     if BIAS:
-        acc += tl.load(bias + n, mask=valid, other=0.0).to(tl.float32)[None, :]
+        share = tl.where(part == 0, 1.0, 0.0)
+        acc += share * tl.load(bias + n, mask=valid, other=0.0).to(tl.float32)[None, :]
         if ACTIVATION >= 4:
             gate += tl.load(bias + N + n, mask=valid, other=0.0).to(tl.float32)[None, :]
     acc = activate(acc, gate, ACTIVATION)
-    where, kept = out + b[:, None] * N + n[None, :], row[:, None] & valid[None, :]
-    if ADD:
-        acc += tl.load(where, mask=kept, other=0.0)
-    tl.store(where, acc, mask=kept)
+    tl.store(out + (part * B + b[:, None]) * N + n[None, :], acc, mask=row[:, None] & valid[None, :])
 
 
 @triton.jit
-def _prefetch(start, COUNT: tl.constexpr):
-    """Prefetch `COUNT` consecutive numbers into the L2 cache, 128 bytes at a time."""
-    SIZE: tl.constexpr = start.dtype.element_ty.primitive_bitwidth // 8
-    LINES: tl.constexpr = COUNT * SIZE // 128
+def _prefetch(start, K: tl.constexpr, ROWS: tl.constexpr, COUNT: tl.constexpr):
+    """Prefetch `COUNT` numbers of each of `ROWS` rows of K numbers into the L2 cache, 128 bytes at a time."""
+    EACH: tl.constexpr = 128 // (start.dtype.element_ty.primitive_bitwidth // 8)
+    LINES: tl.constexpr = (COUNT + EACH - 1) // EACH
     BLOCK: tl.constexpr = 128
-    for first in range(0, LINES, BLOCK):
-        line = first + tl.arange(0, BLOCK)
-        at = (start + tl.minimum(line, LINES - 1) * (128 // SIZE)).to(tl.uint64)
+    for first in range(0, ROWS * LINES, BLOCK):
+        i = tl.minimum(first + tl.arange(0, BLOCK), ROWS * LINES - 1)
+        at = (start + i // LINES * K + i % LINES * EACH).to(tl.uint64)
         tl.inline_asm_elementwise(
             "{ prefetch.global.L2 [$1]; mov.u32 $0, 0; }", "=r,l", [at], dtype=tl.int32, is_pure=False, pack=1
         )

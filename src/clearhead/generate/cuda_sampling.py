@@ -1,9 +1,9 @@
 """Sampling on the device, with the rules of `sampler.py` that follow the temperature: top_k, top_p, min_p.
 
 A single program cannot read a vocabulary quickly, so each of many programs scans one chunk for its highest logit, its
-share of the probability, and its `KEPT` highest logits. Those of all chunks nearly always suffice to find the lowest
-logit that may be sampled; if they do not, one program searches the whole row. A token is then picked by inverting the
-cumulative distribution with the row's random number: first the chunk, then the token in it.
+share of the probability, and its `KEPT` highest logits. One program then picks the token. The highest logits of all
+chunks nearly always suffice to find the lowest one that may be sampled; if they do not, it searches the whole row. It
+inverts the cumulative distribution with the row's random number: first the chunk, then the token in it.
 
 Ties with the lowest logit that `top_k` or `top_p` keeps are all kept.
 
@@ -60,7 +60,7 @@ def scan_logits(
     p = tl.where(x > float("-inf"), tl.exp((x - top) / temperature), 0.0)
     tl.store(masses + b * N + chunk, tl.sum(p.to(tl.float64), 0))
     if FILTER:
-        least = _search(x, x, BEST, float("-inf"), False)
+        least = _search_count(x, BEST)
         above = x > least
         tied = x == least
         count = tl.sum(above.to(tl.int32), 0)
@@ -70,90 +70,12 @@ def scan_logits(
 
 
 @triton.jit
-def find_least(
-    logits,
-    rows,
-    highest,
-    masses,
-    candidates,
-    least,
-    V,
-    N: tl.constexpr,
-    EARLY: tl.constexpr,
-    CHUNKS: tl.constexpr,
-    BEST: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    """The lowest logit that may be sampled, relative to the highest and divided by the temperature."""
-    b = tl.program_id(0)
-    c = tl.arange(0, CHUNKS)
-    wait(EARLY)
-    row = rows + b * WIDTH
-    tops = tl.load(highest + b * N + c, mask=c < N, other=float("-inf"))
-    top = tl.max(tops, 0)
-    temperature = tl.load(row + TEMPERATURE).to(tl.float32)
-    bound = float("-inf")
-    if (temperature > 0.0) & (top < float("inf")) & (top > float("-inf")):
-        k, p, min_p = tl.load(row + TOP_K).to(tl.int32), tl.load(row + TOP_P), tl.load(row + MIN_P)
-        temperature = tl.maximum(temperature, 1e-30)
-        line = logits + b.to(tl.int64) * V
-        best = tl.arange(0, BEST)
-        at = candidates + (b * N + c[:, None]) * BEST + best[None, :]
-        tile = (tl.load(at, mask=(c < N)[:, None], other=float("-inf")) - top) / temperature
-        missing = tl.max(tl.min(tile, 1), 0)  # every logit above this one is a candidate
-        x = tl.reshape(tile, (CHUNKS * BEST,))
-        if (k > 0) & (k < V):
-            bound = _search(x, x, k, float("-inf"), False)
-            if (k > BEST) & (bound <= missing):
-                bound = _search_row(line, V, top, temperature, k, float("-inf"), False, BLOCK)
-        if (p > 0.0) & (p < 1.0):
-            total = tl.sum(tl.where(x >= bound, tl.exp(x), 0.0).to(tl.float64), 0)
-            if (k == 0) | (k >= V):
-                each = tl.load(masses + b * N + c, mask=c < N, other=0.0)
-                total = tl.sum(each * tl.exp((tops - top) / temperature).to(tl.float64), 0)
-            if (k > BEST) & (k < V) & (bound <= missing):
-                total = _sum_row(line, V, top, temperature, bound, BLOCK)
-            wanted = (p * total).to(tl.float32)
-            found = _search(x, tl.exp(x), wanted, bound, True)
-            if (found <= missing) & ((k == 0) | (k > BEST)):
-                found = _search_row(line, V, top, temperature, wanted, bound, True, BLOCK)
-            bound = tl.maximum(bound, found)
-        if min_p > 0.0:
-            bound = tl.maximum(bound, tl.log(min_p.to(tl.float32)))
-    tl.store(least + b, bound)
-
-
-@triton.jit
-def weigh_chunks(
-    logits,
-    rows,
-    highest,
-    least,
-    masses,
-    V,
-    N: tl.constexpr,
-    EARLY: tl.constexpr,
-    CHUNKS: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    """The sum of exponentials of those logits of a chunk that may be sampled, relative to the highest of all."""
-    chunk, b = tl.program_id(0), tl.program_id(1)
-    c, v = tl.arange(0, CHUNKS), chunk * BLOCK + tl.arange(0, BLOCK)
-    wait(EARLY)
-    top = tl.max(tl.load(highest + b * N + c, mask=c < N, other=float("-inf")), 0)
-    temperature = tl.maximum(tl.load(rows + b * WIDTH + TEMPERATURE).to(tl.float32), 1e-30)
-    x = tl.load(logits + b.to(tl.int64) * V + v, mask=v < V, other=float("-inf"))
-    p = _probabilities(x, top, temperature, tl.load(least + b))
-    tl.store(masses + b * N + chunk, tl.sum(p.to(tl.float64), 0))
-
-
-@triton.jit
 def pick(
     logits,
     rows,
     highest,
     masses,
-    least,
+    candidates,
     uniforms,
     sampled,
     V,
@@ -162,45 +84,94 @@ def pick(
     FILTER: tl.constexpr,
     EARLY: tl.constexpr,
     CHUNKS: tl.constexpr,
+    BEST: tl.constexpr,
+    CHUNK: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """Pick the next token of each sequence and move the sequence on by one position."""
+    """Pick the next token of each sequence and move the sequence on by one position; one program per sequence.
+
+    With `FILTER`, the lowest logit that may be sampled is found first.
+    """
     b = tl.program_id(0)
     c = tl.arange(0, CHUNKS)
     wait(EARLY)
-    row = rows + b * WIDTH
+    row, line = rows + b * WIDTH, logits + b.to(tl.int64) * V
     tops = tl.load(highest + b * N + c, mask=c < N, other=float("-inf"))
     top = tl.max(tops, 0)
+    broken = (top == float("inf")) | (top == float("-inf"))
     exact = tl.load(row + TEMPERATURE).to(tl.float32)
     temperature = tl.maximum(exact, 1e-30)
     step = tl.load(row + STEP).to(tl.int32)
-    bound = float("-inf")
+    uniform, position = tl.load(uniforms + b * stride + step), tl.load(row + POSITION)
     mass = tl.load(masses + b * N + c, mask=c < N, other=0.0)
-    if FILTER:
-        bound = tl.load(least + b)
-    else:
-        mass *= tl.where(mass > 0.0, tl.exp((tops - top) / temperature), 0.0).to(tl.float64)
+    mass *= tl.where(mass > 0.0, tl.exp((tops - top) / temperature), 0.0).to(tl.float64)
+    bound = float("-inf")
+    if FILTER:  # noqa: SIM102 (one is decided when the kernel is compiled)
+        if (exact > 0.0) & (broken == 0):
+            k, p, min_p = tl.load(row + TOP_K).to(tl.int32), tl.load(row + TOP_P), tl.load(row + MIN_P)
+            if (k > 0) | (p > 0.0) | (min_p > 0.0):
+                best = tl.arange(0, BEST)
+                kept = candidates + (b * N + c[:, None]) * BEST + best[None, :]
+                tile = (tl.load(kept, mask=(c < N)[:, None], other=float("-inf")) - top) / temperature
+                missing = tl.max(tl.min(tile, 1), 0)  # every logit above this one is a candidate
+                bound = _find_least(line, tile, mass, k, p, min_p, missing, top, temperature, V, BLOCK)
+                if (bound > missing) | ((k > 0) & (k <= BEST)):
+                    mass = tl.sum(tl.where(tile >= bound, tl.exp(tile), 0.0).to(tl.float64), 1)
+                elif bound > float("-inf"):
+                    for i in range(N):
+                        at = i * CHUNK + tl.arange(0, CHUNK)
+                        x = tl.load(line + at, mask=at < V, other=float("-inf"))
+                        one = tl.sum(_probabilities(x, top, temperature, bound).to(tl.float64), 0)
+                        mass = tl.where(c == i, one, mass)
     sums = tl.cumsum(mass, 0)
-    number = tl.load(uniforms + b * stride + step) * tl.sum(mass, 0)
+    number = uniform * tl.sum(mass, 0)
     chunk = tl.sum((sums <= number).to(tl.int32), 0)
     chunk = tl.minimum(chunk, tl.max(tl.where(mass > 0.0, c, 0), 0))
     chunk = tl.where(exact > 0.0, chunk, tl.min(tl.where(tops == top, c, N - 1), 0))
     before = tl.sum(tl.where(c < chunk, mass, 0.0), 0)
-    offset = tl.arange(0, BLOCK)
-    v = chunk * BLOCK + offset
-    x = tl.load(logits + b.to(tl.int64) * V + v, mask=v < V, other=float("-inf"))
-    p = _probabilities(x, top, temperature, bound)
-    picked = tl.sum((before + tl.cumsum(p.to(tl.float64), 0) <= number).to(tl.int32), 0)
+    offset = tl.arange(0, CHUNK)
+    v = chunk * CHUNK + offset
+    x = tl.load(line + v, mask=v < V, other=float("-inf"))
+    p_token = _probabilities(x, top, temperature, bound)
+    picked = tl.sum((before + tl.cumsum(p_token.to(tl.float64), 0) <= number).to(tl.int32), 0)
     # Rounding must not select a token past the last possible one.
-    picked = tl.minimum(picked, tl.max(tl.where(p > 0.0, offset, 0), 0))
-    picked = tl.where(exact > 0.0, picked, tl.min(tl.where(x == top, offset, BLOCK - 1), 0))
-    picked = tl.minimum(chunk * BLOCK + picked, V - 1)
-    position = tl.load(row + POSITION)
-    broken = (top == float("inf")) | (top == float("-inf"))
+    picked = tl.minimum(picked, tl.max(tl.where(p_token > 0.0, offset, 0), 0))
+    picked = tl.where(exact > 0.0, picked, tl.min(tl.where(x == top, offset, CHUNK - 1), 0))
+    picked = tl.minimum(chunk * CHUNK + picked, V - 1)
     tl.store(sampled + b * stride + step, tl.where(broken, -1, picked))
     tl.store(row + ID, picked.to(tl.float64))
     tl.store(row + POSITION, position + 1.0)
     tl.store(row + STEP, (step + 1).to(tl.float64))
+
+
+@triton.jit
+def _find_least(line, tile, mass, k, p, min_p, missing, top, temperature, V, BLOCK: tl.constexpr):
+    """The lowest logit that may be sampled, relative to the highest and divided by the temperature.
+
+    `tile` holds the candidates of each chunk; `mass` is each chunk's sum of exponentials.
+    """
+    CHUNKS: tl.constexpr = tile.shape[0]
+    BEST: tl.constexpr = tile.shape[1]
+    x = tl.reshape(tile, (CHUNKS * BEST,))
+    bound = float("-inf")
+    if (k > 0) & (k < V):
+        bound = _search_count(x, k)
+        if (k > BEST) & (bound <= missing):
+            bound = _search_row(line, V, top, temperature, k, float("-inf"), False, BLOCK)
+    if (p > 0.0) & (p < 1.0):
+        total = tl.sum(mass, 0)
+        if (k > 0) & (k < V):
+            total = tl.sum(tl.where(x >= bound, tl.exp(x), 0.0).to(tl.float64), 0)
+            if (k > BEST) & (bound <= missing):
+                total = _sum_row(line, V, top, temperature, bound, BLOCK)
+        wanted = (p * total).to(tl.float32)
+        found = _search_weight(x, wanted, bound)
+        if (found <= missing) & ((k == 0) | (k > BEST)):
+            found = _search_row(line, V, top, temperature, wanted, bound, True, BLOCK)
+        bound = tl.maximum(bound, found)
+    if min_p > 0.0:
+        bound = tl.maximum(bound, tl.log(min_p.to(tl.float32)))
+    return bound
 
 
 @triton.jit
@@ -224,22 +195,52 @@ def _number(ordered):
 
 
 @triton.jit
-def _search(x, weights, wanted, floor, BY_WEIGHT: tl.constexpr):
-    """The largest threshold such that `wanted` elements of x, or elements of that weight, reach both it and `floor`.
+def _search_count(x, wanted):
+    """A threshold that `wanted` elements of x reach, and more only if they equal it; -inf if too few are finite.
 
-    Found from the highest bit down; once exactly as many are left as wanted, lower bits do not matter.
+    Each round counts how many elements reach two thresholds, which divide the rest of the range into thirds.
     """
-    ordered = _ordered(x)
-    threshold, bit, done = tl.full((), 0, tl.uint32), tl.full((), 31, tl.int32), tl.full((), 0, tl.int32)
-    while (bit >= 0) & (done == 0):
+    low, high = tl.min(tl.where(x > float("-inf"), x, float("inf")), 0), tl.max(x, 0)
+    reached, of_high = _count_both(x, low, high)
+    few, many = reached < wanted, of_high >= wanted
+    low = tl.where(few, float("-inf"), tl.where(many, high, low))
+    reached = tl.where(few | many, wanted, reached)
+    one, other = _thirds(low, high)
+    while (reached > wanted) & (((one > low) & (one < high)) | ((other > low) & (other < high))):
+        of_one, of_other = _count_both(x, one, other)
+        upper, middle = of_other >= wanted, of_one >= wanted
+        reached = tl.where(upper, of_other, tl.where(middle, of_one, reached))
+        high = tl.where(upper, high, tl.where(middle, other, one))
+        low = tl.where(upper, other, tl.where(middle, one, low))
+        one, other = _thirds(low, high)
+    return low
+
+
+@triton.jit
+def _count_both(x, one, other):
+    """How many elements, fewer than 2¹⁵, reach each threshold, in one reduction."""
+    both = tl.sum((x >= one).to(tl.int32) + ((x >= other).to(tl.int32) << 16), 0)
+    return both & 0xFFFF, both >> 16
+
+
+@triton.jit
+def _thirds(low, high):
+    third = high / 3 - low / 3
+    one, other = low + third, high - third
+    return tl.minimum(one, other), tl.maximum(one, other)
+
+
+@triton.jit
+def _search_weight(x, wanted, floor):
+    """The largest threshold such that the elements of x that reach both it and `floor` have `wanted` exponentials.
+
+    Found from the highest bit down.
+    """
+    ordered, weights = _ordered(x), tl.where(x >= floor, tl.exp(x), 0.0)
+    threshold, bit = tl.full((), 0, tl.uint32), tl.full((), 31, tl.int32)
+    while bit >= 0:
         tried = threshold | (tl.full((), 1, tl.uint32) << bit.to(tl.uint32))
-        reached = (ordered >= tried) & (x >= floor)
-        if BY_WEIGHT:
-            enough = tl.sum(tl.where(reached, weights, 0.0), 0) >= wanted
-        else:
-            count = tl.sum(reached.to(tl.int32), 0)
-            enough = count >= wanted
-            done = (count == wanted).to(tl.int32)
+        enough = tl.sum(tl.where(ordered >= tried, weights, 0.0), 0) >= wanted
         threshold = tl.where(enough, tried, threshold)
         bit -= 1
     return _number(threshold)
@@ -247,7 +248,10 @@ def _search(x, weights, wanted, floor, BY_WEIGHT: tl.constexpr):
 
 @triton.jit
 def _search_row(line, V, top, temperature, wanted, floor, BY_WEIGHT: tl.constexpr, BLOCK: tl.constexpr):
-    """`_search` among all logits of a row, read again for each bit."""
+    """The lowest of the `wanted` highest logits of a row, or of the highest with exponentials of that sum.
+
+    Only logits that reach `floor` count. The row is read again for each bit.
+    """
     threshold, bit = tl.full((), 0, tl.uint32), tl.full((), 31, tl.int32)
     while bit >= 0:
         tried = threshold | (tl.full((), 1, tl.uint32) << bit.to(tl.uint32))

@@ -33,10 +33,15 @@ WeightAndBias = tuple[Tensor, Tensor | None]  # a weight, outputs × inputs, and
 class Tuning:
     """How the work is divided among programs; `bench.gpu` compares choices."""
 
-    outputs: int = 8  # rows of a matrix per program, for one sequence
-    head_outputs: int = 16  # of the unembedding
-    warps: int = 4
+    outputs: int = 4  # rows of a matrix per program, for one sequence
+    head_outputs: int = 8  # of the unembedding
+    warps: int = 2
     parts: int = 8  # of the past, for the attention of one sequence
+    programs: int = 192  # for the attention of several, if these divide the past into more parts than one
+    positions: int = 64  # of the past at once
+    attention_warps: int = 4
+    inputs: int = 512  # per part of a product with few outputs, for several sequences
+    stages: int = 3  # of the pipeline of a product, for several sequences
     products: Literal["library", "own"] = "library"  # which kernels multiply matrices, for several sequences
     early: bool = True  # start a kernel before the previous one ends (Hopper and later)
 
@@ -97,11 +102,17 @@ class CudaStep:
         config, self.B = self.config, len(rows)
         self.device, self.dtype = cache.device, cache.dtype
         self.one = self.B == 1 and not config.post_norm
-        self.parts = tuning.parts if self.B == 1 else max(1, min(4, tuning.parts // self.B))
+        programs = self.B * config.n_head
+        self.parts = tuning.parts if self.B == 1 else min(8, _power(max(1, tuning.programs // programs)))
         # The inputs of a matrix product have the precision of its weights, and so do the outputs of the library.
         library = self.dtype if tuning.products == "library" and not self.one else torch.float32
         self.stream, self.logits = self._empty(config.d_model), self._empty(config.n_vocab)
-        self.normed, self.branch = (self._empty(config.d_model, self.dtype) for _ in range(2))
+        self.normed = self._empty(config.d_model, self.dtype)
+        # What attention and feed-forward write into the stream, in parts that are still to be added.
+        self.branches = [
+            torch.zeros(self._count_parts(width), self.B, config.d_model, dtype=library, device=self.device)
+            for width in (config.n_head * config.d_head, config.d_hidden)
+        ]
         self.projected = self._empty((config.n_head + 2 * config.n_kv_head) * config.d_head, library)
         self.mixed = self._empty(config.n_head * config.d_head, self.dtype)
         self.divided = self._empty(config.n_head * self.parts * (config.d_head + 2))
@@ -110,7 +121,6 @@ class CudaStep:
         self.n_chunk = -(-config.n_vocab // cuda_sampling.CHUNK)
         self.highest, self.masses = self._empty(self.n_chunk), self._empty(self.n_chunk, torch.float64)
         self.candidates = self._empty(self.n_chunk * cuda_sampling.KEPT)
-        self.least = self._empty(1)
         # Programmatic dependent launch, on Hopper and later.
         on_cuda = self.device.type == "cuda"
         self.early = tuning.early and on_cuda and torch.cuda.get_device_capability(self.device) >= (9, 0)
@@ -124,15 +134,18 @@ class CudaStep:
 
     def run(self, filtered: bool) -> None:
         """Process the last tokens and sample the next; `filtered` applies top_k, top_p and min_p."""
+        head, norm, blocks = self.weights.unembedding, self.weights.final_norm, self.weights.blocks
         self._embed()
-        for i, block in enumerate(self.weights.blocks):
-            self._run_block_one(i, block) if self.one else self._run_block(i, block)
-        head, norm = self.weights.unembedding, self.weights.final_norm
         if self.one:
+            for i, block in enumerate(blocks):
+                self._run_block_one(i, block)
             self._linear(self.stream, (head, None), self.logits, norm, outputs=self.tuning.head_outputs)
         else:
-            self._normalize(norm)
-            self._multiply(self.normed, (head, None), self.logits, own=True)
+            norms = [*(block.norm for block in blocks), norm]
+            self._normalize(norms[0])
+            for i, block in enumerate(blocks):
+                self._run_block(i, block, norms[i + 1])
+            self._multiply(self.normed, (head, None), self.logits)
         self.sample(filtered)
 
     def _embed(self) -> None:
@@ -155,23 +168,24 @@ class CudaStep:
             self._linear(self.stream, block.first.matrix, self.hidden, block.norm2, kind)
         self._linear(self.hidden, block.second.matrix, self.stream, add=True)
 
-    def _run_block(self, i: int, block: _BlockWeights) -> None:
+    def _run_block(self, i: int, block: _BlockWeights, following: Norm | None) -> None:
+        """Several sequences. `normed` already holds the block's norm; in the end, it holds `following`."""
         parallel = self.config.parallel
-        self._normalize(block.norm)
         self._multiply(self.normed, block.projections.matrix, self.projected)
         self._attend(i, block)
         if parallel:
+            self._normalize(block.norm2)
             self._feed_forward(block)
-        self._multiply(self.mixed, block.output.matrix, self.branch)
-        self._normalize(None, self.branch, block.attention_norm)
+        by_attention, by_feedforward = self.branches
+        self._multiply(self.mixed, block.output.matrix, by_attention)
+        self._normalize(None if parallel else block.norm2, by_attention, block.attention_norm)
         if not parallel:
             self._feed_forward(block)
-        self._multiply(self.hidden, block.second.matrix, self.branch)
-        self._normalize(None, self.branch, block.feedforward_norm)
+        self._multiply(self.hidden, block.second.matrix, by_feedforward)
+        self._normalize(following, by_feedforward, block.feedforward_norm)
 
     def _feed_forward(self, block: _BlockWeights) -> None:
-        """norm2 and the first half of the feed-forward network."""
-        self._normalize(block.norm2)
+        """The first half of the feed-forward network."""
         if self.tuning.products == "own":
             self._multiply(self.normed, block.first.matrix, self.hidden, self.config.feedforward)
             return
@@ -184,14 +198,14 @@ class CudaStep:
     def _normalize(
         self, norm: Norm | None, branch: Tensor | None = None, branch_norm: Norm | None = None
     ) -> None:
-        """Add a branch to the stream, if there is one, and write the stream's norm, if one is given."""
+        """Add a branch (parts B C) to the stream, if there is one, and write the stream's norm, if one is given."""
         C, like = self.config.d_model, self.stream
         kind = self.kernels.NORMS[self.config.norm]
         own = (like, like) if branch_norm is None else _vectors(branch_norm)
         others = (like, like) if norm is None else _vectors(norm)
         self.kernels.normalize[(self.B,)](
-            self.stream, like if branch is None else branch, *own, *others, self.normed, C,
-            self.config.norm_epsilon, branch is not None, 0 if branch_norm is None else kind,
+            self.stream, like if branch is None else branch, *own, *others, self.normed, self.B, C,
+            self.config.norm_epsilon, 0 if branch is None else len(branch), 0 if branch_norm is None else kind,
             0 if norm is None else kind, self.early, _power(C), **self._options(),
         )  # fmt: skip
 
@@ -213,24 +227,28 @@ class CudaStep:
             **self._options(self.tuning.warps),
         )  # fmt: skip
 
-    def _multiply(
-        self, x: Tensor, matrix: WeightAndBias, out: Tensor, activation: str = "none", own: bool = False
-    ) -> None:
-        """out = f(x Wᵀ + b) for several sequences."""
+    def _count_parts(self, K: int) -> int:
+        """Into how many parts a product with few outputs and K inputs is divided."""
+        return 1 if self.tuning.products == "library" else -(-K // self.tuning.inputs)
+
+    def _multiply(self, x: Tensor, matrix: WeightAndBias, out: Tensor, activation: str = "none") -> None:
+        """out = f(x Wᵀ + b) for several sequences; `out` may have parts that are still to be added (parts B N)."""
         weight, bias = matrix
-        if self.tuning.products == "library" and not own:
+        parts = len(out) if out.ndim == 3 else 1
+        if self.tuning.products == "library" and out is not self.logits:
+            to = out.view(out.shape[-2:])
             if bias is None:
-                torch.mm(x, weight.t(), out=out)
+                torch.mm(x, weight.t(), out=to)
             else:
-                torch.addmm(bias, x, weight.t(), out=out)
+                torch.addmm(bias, x, weight.t(), out=to)
             return
-        N, K = out.shape[1], x.shape[1]
+        N, K = out.shape[-1], x.shape[1]
         rows = FEW_ROWS if self.B <= FEW_ROWS else 32 if self.B <= 32 else MANY_ROWS
         outputs = 64 if N > 16384 else 32 if N > 4096 else 16
-        self.kernels.linear_many[(-(-N // outputs), -(-self.B // rows))](
+        self.kernels.linear_many[(-(-N // outputs), -(-self.B // rows), parts)](
             x, weight, weight if bias is None else bias, out, self.B, N, K, self.kernels.ACTIVATIONS[activation],
-            bias is not None, False, self.early, rows, outputs, 64 if self.dtype == torch.float32 else 128,
-            **self._options(8 if rows * outputs >= 4096 else 4, num_stages=3),
+            bias is not None, parts, self.early, rows, outputs, 64 if self.dtype == torch.float32 else 128,
+            **self._options(8 if rows * outputs >= 4096 else 4, num_stages=self.tuning.stages),
         )  # fmt: skip
 
     def _attend(self, i: int, block: _BlockWeights) -> None:
@@ -243,7 +261,7 @@ class CudaStep:
             self.rows, self.projected, keys, values, *gains, cosines, sines, self.mixed, self.divided,
             1 / math.sqrt(config.d_k), keys.shape[2], window, config.norm_epsilon, config.n_head, config.n_kv_head,
             config.d_head, cosines.shape[1] if rotation else 0, block.gains is not None, self.parts, self.early, D,
-            64 if D <= 64 else 32, **self._options(),
+            self.tuning.positions // (1 if D <= 64 else 2), **self._options(self.tuning.attention_warps),
         )  # fmt: skip
         if self.parts > 1 and not self.one:
             self.attention.combine[(self.B, config.n_head)](
@@ -254,22 +272,12 @@ class CudaStep:
     def sample(self, filtered: bool) -> None:
         """Sample the next tokens from `logits`, and write them to `rows` and `sampled`; -1 stands for broken logits."""
         V, N, early, kernels = self.config.n_vocab, self.n_chunk, self.early, self.sampling
-        chunks, size, best = _power(N), kernels.CHUNK, kernels.KEPT
-        shared = self.logits, self.rows, self.highest
-        kernels.scan_logits[(N, self.B)](
-            *shared, self.masses, self.candidates, V, N, filtered, early, size, best, **self._options()
-        )
-        if filtered:
-            kernels.find_least[(self.B,)](
-                *shared, self.masses, self.candidates, self.least, V, N, early, chunks, best, 8 * size,
-                **self._options(8),
-            )  # fmt: skip
-            kernels.weigh_chunks[(N, self.B)](
-                *shared, self.least, self.masses, V, N, early, chunks, size, **self._options()
-            )
+        size, best = kernels.CHUNK, kernels.KEPT
+        shared = self.logits, self.rows, self.highest, self.masses, self.candidates
+        kernels.scan_logits[(N, self.B)](*shared, V, N, filtered, early, size, best, **self._options())
         kernels.pick[(self.B,)](
-            *shared, self.masses, self.least, self.uniforms, self.sampled, V, self.sampled.stride(0),
-            N, filtered, early, chunks, size, **self._options(),
+            *shared, self.uniforms, self.sampled, V, self.sampled.stride(0), N, filtered, early, _power(N), best,
+            size, 8 * size, **self._options(8 if filtered else 4),
         )  # fmt: skip
 
 
