@@ -12,12 +12,19 @@ from hypothesis import strategies as st
 from tokenizers import decoders, models, normalizers
 
 from clearhead.generate.decoder import TransformerDecoder
-from clearhead.generate.detokenizer import Detokenizer, Generated, StopMatcher, merge_empty
+from clearhead.generate.detokenizer import (
+    CachedTextStream,
+    Detokenizer,
+    Generated,
+    StopMatcher,
+    merge_empty,
+)
 from clearhead.generate.generation import generate_text, generate_tokens
 from clearhead.generate.sampler import SampledToken, make_samplers
 from clearhead.generate.sampling import Sampling
 from clearhead.model.config import preset
 from clearhead.model.transformer import Transformer
+from clearhead.text.text_stream import TextStream
 from clearhead.text.tokenizer import Tokenizer
 
 BYTES = Tokenizer.train("byte", [])
@@ -138,6 +145,18 @@ def test_leading_space_is_kept_after_a_prompt(pieces):
     assert written(pieces.encode("a")) == written([*pieces.encode("a"), end]) == " ba a"
     assert written([0]) == " ba a"  # the prompt itself ends in a space
     assert written([end], exact=True) == written([], exact=True) == " ba a"
+
+
+@pytest.mark.parametrize("name", ["bytes", "pieces"])
+@given(st.data())
+def test_remembered_tokens_give_the_same_text(name, pieces, data):
+    tokenizer = BYTES if name == "bytes" else pieces
+    known = [0x41, 0xC3, 0xA9, 0xE2, 0x82, 0xAC, 0xFF, 256, 999] if name == "bytes" else [*range(6), 999]
+    continues = data.draw(st.booleans())
+    plain, remembering = TextStream(tokenizer, continues), CachedTextStream(tokenizer, continues)
+    for i in data.draw(st.lists(st.sampled_from(known), max_size=40)):
+        assert remembering.push(i) == plain.push(i)
+    assert remembering.close() == plain.close()
 
 
 def test_prompt_may_end_within_a_character():

@@ -224,7 +224,7 @@ def test_invalid_ids_are_rejected_on_submit(engine):
 
 
 def test_non_requests_are_rejected_on_submit(engine):
-    with pytest.raises(UserError, match=r"request has type str: expected what model\.request"):
+    with pytest.raises(UserError, match=r"request has type str: expected the result of model\.request"):
         engine.submit("x")
 
 

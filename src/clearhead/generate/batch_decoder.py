@@ -51,6 +51,7 @@ class BatchDecoder(ABC):
     """A network and its slots, one sequence in each. With `full_width`, every step computes all slots."""
 
     max_length: float  # tokens a slot can hold; a longer sequence is prefilled again from its last tokens
+    most_together = 0  # tokens, with padding, of prompts that can be prefilled together; at 0, none can
 
     def __init__(self, config: AnyConfig, n_slot: int, device: torch.device, full_width: bool | None) -> None:
         """Measure the usable widths. Subclasses call this once `_step` works."""
@@ -63,6 +64,10 @@ class BatchDecoder(ABC):
     @abstractmethod
     def prefill(self, ids: Sequence[int]) -> ChunkedPrefill:
         """Start prefilling a prompt on its own."""
+
+    def prefill_together(self, prompts: Sequence[Sequence[int]]) -> Sequence[ChunkedPrefill]:
+        """Prefill several prompts in one forward pass, without logits: the next step processes their last tokens."""
+        raise NotImplementedError("this decoder prefills each prompt on its own")
 
     @abstractmethod
     def insert(self, slot: int, prefill: ChunkedPrefill) -> None:

@@ -2,7 +2,9 @@
 
 A step runs the smallest graph that holds the running sequences. Its remaining rows work on a slot that belongs to no
 sequence. Tokens are sampled on the device; where a request needs its logits on the CPU, they are fetched. While the CPU
-handles the tokens of a step, the device already works on the next; if a sequence ends or joins, that work is repeated.
+handles the tokens of a step, the device already works on the next; if a sequence joins, that work is repeated. Short
+prompts that wait at the same time are prefilled in one forward pass; a step then processes their last tokens again, and
+samples the first new ones.
 
 A product of a different width rounds differently, so unlike on the CPU, the last bits of a sequence's logits may
 depend on how many others run beside it.
@@ -19,10 +21,9 @@ import torch
 from torch import Tensor
 
 from clearhead.generate.batch_decoder import GPU_CHUNK, BatchDecoder, ChunkedPrefill, TransformerPrefill
-from clearhead.generate.cuda_decoder import cannot_decode, cannot_run, is_plain, read_later
+from clearhead.generate.cuda_decoder import cannot_decode, cannot_run, read_later
 from clearhead.generate.cuda_step import (
     COLUMNS,
-    UNIFORM,
     CudaStep,
     CudaWeights,
     Tuning,
@@ -30,13 +31,15 @@ from clearhead.generate.cuda_step import (
     make_cache,
 )
 from clearhead.generate.sampler import Sampler
+from clearhead.model.kv_cache import KVCache
 from clearhead.model.transformer import Transformer
 from clearhead.runtime.cuda_graph import CudaGraph
 from clearhead.runtime.device import free_memory
 
 CACHE_SHARE = 2  # of the free memory, one part in this many for the KV cache
 MOST_SLOTS = 256
-AHEAD = COLUMNS - UNIFORM  # steps that the rows have random numbers for
+AHEAD = 32  # steps that the rows have random numbers for
+MOST_TOGETHER = 2048  # tokens of prompts in one forward pass
 SMALLEST = 16  # positions of a context, for the warm-up
 
 
@@ -47,27 +50,34 @@ class CudaBatchDecoder(BatchDecoder):
         """Compile and capture everything. Raises any error that occurs."""
         self.network, self.config, self.n_slot = network, network.config, slots
         self.chunk_size, self.max_length, self.full_width = GPU_CHUNK, network.config.n_context, False
+        self.most_together = MOST_TOGETHER
         self.weights = CudaWeights(network)
         like = self.weights.embedding
         self.device = like.device
         self.cache = make_cache(network.config, slots + 1, network.config.n_context, like)
         self.widths = [*(2**i for i in range(slots.bit_length()) if 2**i < slots), slots]
-        self.staged = torch.zeros(slots, COLUMNS, dtype=torch.float64, pin_memory=self.device.type == "cuda")
+        pinned = self.device.type == "cuda"
+        self.staged = torch.zeros(slots, COLUMNS, dtype=torch.float64, pin_memory=pinned)
         self.staged[:, 2] = slots  # until a step is requested, rows work on the slot without a sequence
-        self.rows = self.staged.to(self.device)
-        self.sampled = torch.zeros(slots, COLUMNS, dtype=torch.long, device=self.device)
+        self.staged_uniforms = torch.zeros(slots, AHEAD, dtype=torch.float64, pin_memory=pinned)
+        self.rows, self.uniforms = self.staged.to(self.device), self.staged_uniforms.to(self.device)
+        self.sampled = torch.zeros(slots, AHEAD, dtype=torch.long, device=self.device)
         graph = _make_graph(self.device)
         self.batch: _Batch | None = None
         self.steps: dict[int, CudaStep] = {}
         self.replays: dict[int, Callable[[], None]] = {}
         for width in self.widths[::-1]:  # the others fit into the memory that the largest reserves
             self._capture(width, graph, tuning or Tuning())
+        if self.device.type == "cuda":  # load the kernels of a prefill, for one prompt and for many
+            for count in (1, min(slots, self.most_together // SMALLEST)):
+                self.prefill_together([[0] * SMALLEST] * count)
+            torch.cuda.synchronize(self.device)
 
     @torch.inference_mode()
     def _capture(self, width: int, graph: CudaGraph | None, tuning: Tuning) -> None:
         self.rows.copy_(self.staged)  # the warm-up starts from there
-        rows, sampled = self.rows[:width], self.sampled[:width]
-        step = CudaStep(self.weights, rows, self.cache, rows[:, UNIFORM:], sampled, tuning)
+        rows, uniforms, sampled = self.rows[:width], self.uniforms[:width], self.sampled[:width]
+        step = CudaStep(self.weights, rows, self.cache, uniforms, sampled, tuning)
 
         def work() -> None:
             step.run(filtered=True)
@@ -85,11 +95,23 @@ class CudaBatchDecoder(BatchDecoder):
         return TransformerPrefill(self.network, ids[-self.network.config.n_context :], self.chunk_size)
 
     @torch.inference_mode()
+    def prefill_together(self, prompts: Sequence[Sequence[int]]) -> list[PrefilledRow]:
+        width = max(len(ids) for ids in prompts)
+        # A prompt is padded on the right, which no earlier token sees, and with a token of its own.
+        rows = [[*ids, *[ids[-1]] * (width - len(ids))] for ids in prompts]
+        cache = KVCache(self.network.config, len(prompts), width, self.device, self.cache.dtype)
+        self.network.hidden_states(torch.tensor(rows, device=self.device), cache=cache)
+        return [PrefilledRow(cache, row, len(ids)) for row, ids in enumerate(prompts)]
+
+    @torch.inference_mode()
     def insert(self, slot: int, prefill: ChunkedPrefill) -> None:
-        assert isinstance(prefill, TransformerPrefill)
         self.batch = None  # what the device does ahead must not reach the new sequence
-        length = prefill.cache.length
-        self.cache[:, :, slot, :, :length] = prefill.cache.data[:, :, 0, :, :length]
+        if isinstance(prefill, PrefilledRow):
+            row, length = prefill.row, prefill.length
+        else:
+            assert isinstance(prefill, TransformerPrefill)
+            row, length = 0, prefill.cache.length
+        self.cache[:, :, slot, :, :length] = prefill.cache.data[:, :, row, :, :length]
 
     def extend(self, slot: int, position: int) -> None:
         """There is room for the whole context in every slot."""
@@ -103,22 +125,23 @@ class CudaBatchDecoder(BatchDecoder):
         samplers: Sequence[Sampler | None],
     ) -> Sequence[int | Tensor]:
         """Sample on the device what can be sampled there, and start the next step before these tokens are read."""
-        plain = [each if each is not None and is_plain(each.sampling) else None for each in samplers]
         batch = self.batch
-        if batch is None or not batch.expects(slots, ids, positions, plain):
-            batch = self.batch = self._start(slots, ids, positions, plain)
+        rows = None if batch is None else batch.find_rows(slots, ids, positions, samplers)
+        if batch is None or rows is None:
+            rows = list(range(len(slots)))
+            batch = self.batch = self._start(slots, ids, positions, samplers)
         if batch.launched == batch.read:
             self._launch(batch)
         reading = read_later(self.sampled[: batch.width, batch.read, None].T)
-        if batch.can_continue(self.max_length):
+        if batch.can_continue:
             self._launch(batch)
         [column] = reading()
-        tokens = batch.take(column, slots)
-        logits = self.steps[batch.width].logits
+        batch.take(column)
         found: list[int | Tensor] = []
-        for i, (token, sampler) in enumerate(zip(tokens, plain, strict=True)):
+        for row in rows:
+            token, sampler = column[row], batch.samplers[row]
             if sampler is None or token < 0:  # a sampler on the CPU says what is wrong with the logits
-                found.append(logits[batch.rows[slots[i]]].cpu())
+                found.append(self.steps[batch.width].logits[row].cpu())
             else:
                 found.append(token)
                 if sampler.sampling.temperature > 0:
@@ -148,14 +171,36 @@ class CudaBatchDecoder(BatchDecoder):
     ) -> _Batch:
         """Describe the rows of the smallest step with enough of them, and those of the steps that may follow."""
         width = next(width for width in self.widths if width >= len(slots))
+        plain = [each if each is not None and each.is_plain else None for each in samplers]
+        steps = AHEAD if None not in plain else 1  # otherwise each step waits for a token sampled on the CPU
+        greedy, unused = [0.0, 0, 0, 0], [0.0] * steps
         rows = [
-            [i, position, slot, 0, *([0.0] * (COLUMNS - 4) if sampler is None else _describe(sampler))]
-            for i, position, slot, sampler in zip(ids, positions, slots, samplers, strict=True)
+            [i, position, slot, 0, *(greedy if sampler is None else describe_row(sampler.sampling))]
+            for i, position, slot, sampler in zip(ids, positions, slots, plain, strict=True)
         ]
-        rows += [[0, 0, self.n_slot, 0, *[0.0] * (COLUMNS - 4)]] * (width - len(slots))
-        self.staged[:width] = torch.tensor(rows, dtype=torch.float64)
+        rows += [[0, 0, self.n_slot, 0, *greedy]] * (width - len(slots))
+        uniforms = [
+            unused if sampler is None or sampler.sampling.temperature == 0 else sampler.peek(steps)
+            for sampler in plain
+        ]
+        self.staged.numpy()[:width, : len(rows[0])] = rows
+        self.staged_uniforms.numpy()[: len(uniforms), :steps] = uniforms
         self.rows[:width].copy_(self.staged[:width], non_blocking=True)
-        return _Batch(width, slots, ids, positions, samplers)
+        self.uniforms[:width].copy_(self.staged_uniforms[:width], non_blocking=True)
+        steps = min(steps, int(self.max_length) - max(positions))
+        return _Batch(width, slots, ids, positions, plain, steps)
+
+
+class PrefilledRow:
+    """A `ChunkedPrefill` that was completed together with others: its row of their KV cache."""
+
+    logits: Tensor | None = None  # the next step computes them
+
+    def __init__(self, cache: KVCache, row: int, length: int) -> None:
+        self.cache, self.row, self.length = cache, row, length
+
+    def run_chunk(self) -> int:
+        return 0
 
 
 class _Batch:
@@ -168,44 +213,38 @@ class _Batch:
         ids: Sequence[int],
         positions: Sequence[int],
         samplers: Sequence[Sampler | None],
+        steps: int,
     ) -> None:
-        self.width, self.launched, self.read = width, 0, 0
-        self.rows = {slot: i for i, slot in enumerate(slots)}
+        """`samplers` has None for a row whose token is sampled on the CPU; `steps` is how many may be started."""
+        self.width, self.steps, self.launched, self.read = width, steps, 0, 0
+        self.rows = {slot: row for row, slot in enumerate(slots)}
         self.ids, self.positions, self.samplers = list(ids), list(positions), list(samplers)
 
-    def expects(
+    def find_rows(
         self,
         slots: Sequence[int],
         ids: Sequence[int],
         positions: Sequence[int],
         samplers: Sequence[Sampler | None],
-    ) -> bool:
-        """Whether the next step of these rows is that of the given sequences, or of more."""
-        if self.read == AHEAD:
-            return False
-        for slot, i, position, sampler in zip(slots, ids, positions, samplers, strict=True):
-            row = self.rows.get(slot, -1)
-            if row < 0 or sampler is None or self.samplers[row] is not sampler:
-                return False
-            if self.ids[row] != i or self.positions[row] + self.read != position:
-                return False
-        return True
+    ) -> list[int] | None:
+        """The rows of these sequences, which may not be all; None if the next step is not theirs."""
+        if self.read >= self.steps or not self.rows.keys() >= set(slots):
+            return None
+        rows = [self.rows[slot] for slot in slots]
+        same = [self.samplers[row] for row in rows] == list(samplers) and None not in samplers
+        same = same and [self.ids[row] for row in rows] == list(ids)
+        same = same and [self.positions[row] + self.read for row in rows] == list(positions)
+        return rows if same else None
 
-    def can_continue(self, max_length: float) -> bool:
-        """Whether a step after the one to be read may be started: no row ends, and none needs its logits."""
-        fits = max(self.positions, default=0) + self.launched < max_length
-        return self.launched < AHEAD and fits and None not in self.samplers
+    @property
+    def can_continue(self) -> bool:
+        """Whether one more step may be started before the last one is read."""
+        return self.launched < self.steps
 
-    def take(self, tokens: Sequence[int], slots: Sequence[int]) -> list[int]:
-        """The tokens of these slots, from those of all rows."""
+    def take(self, tokens: Sequence[int]) -> None:
+        """Note the tokens of all rows."""
         self.ids[:] = tokens[: len(self.ids)]
         self.read += 1
-        return [tokens[self.rows[slot]] for slot in slots]
-
-
-def _describe(sampler: Sampler) -> list[float]:
-    drawn = sampler.peek(AHEAD) if sampler.sampling.temperature > 0 else [0.0] * AHEAD
-    return [*describe_row(sampler.sampling), *drawn]
 
 
 def _make_graph(device: torch.device) -> CudaGraph | None:

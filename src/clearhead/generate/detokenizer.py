@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Self
+from weakref import WeakKeyDictionary
 
 from clearhead.generate.sampler import SampledToken
 from clearhead.text.text_stream import TextStream
 from clearhead.text.tokenizer import Tokenizer
+
+PIECES: WeakKeyDictionary[Tokenizer, dict[int, str]] = WeakKeyDictionary()  # of `CachedTextStream`
 
 
 class Generated(str):
@@ -47,7 +50,7 @@ class Generated(str):
 
     @property
     def log_probabilities(self) -> list[float] | None:
-        """The log-probability of each token, or None if they were not requested."""
+        """The log-probabilities of the tokens, or None if they were not requested."""
         known = [token.log_probability for token in self.sampled if token.log_probability is not None]
         return known if len(known) == len(self.sampled) else None
 
@@ -61,6 +64,8 @@ class StopMatcher:
         self.stopped = False
 
     def push(self, text: str) -> str:
+        if not self.stops:
+            return text
         self.pending += text
         starts = [self.pending.find(stop) for stop in self.stops if stop in self.pending]
         if starts:
@@ -70,6 +75,36 @@ class StopMatcher:
         cut = len(self.pending) - keep
         ready, self.pending = self.pending[:cut], self.pending[cut:]
         return ready
+
+
+class CachedTextStream(TextStream):
+    """A `TextStream` that decodes a token only once where it follows whole characters, and its text is whole too."""
+
+    def __init__(self, tokenizer: Tokenizer, continues: bool = False) -> None:
+        self._pieces = PIECES.setdefault(tokenizer, {})  # by id
+        self._whole = False  # whether the text so far has been returned, and there is some
+        super().__init__(tokenizer, continues)
+
+    def push(self, i: int) -> str:
+        whole = self._whole
+        if whole and (known := self._pieces.get(i)) is not None:
+            return known
+        if not self._tokenizer.has_text(i):
+            self._pieces[i] = ""
+            return ""
+        self._whole = False
+        piece = super().push(i)
+        if whole and self._whole:
+            self._pieces[i] = piece
+        return piece
+
+    def close(self) -> str:
+        self._whole = False
+        return super().close()
+
+    def _go_on(self) -> None:
+        super()._go_on()
+        self._whole = True
 
 
 class Detokenizer:
@@ -87,7 +122,7 @@ class Detokenizer:
         exact: bool = False,
     ) -> None:
         self.end_ids = tokenizer.end_ids
-        self.stream = TextStream(tokenizer, continues=exact or any(map(tokenizer.has_text, prompt)))
+        self.stream = CachedTextStream(tokenizer, continues=exact or any(map(tokenizer.has_text, prompt)))
         self.matcher = StopMatcher(stops)
         self.finish_reason: str | None = None
 
@@ -98,6 +133,10 @@ class Detokenizer:
         """
         if self.finish_reason is not None:
             return Generated("")
+        return Generated(self.decode(token, limit), [token], self.finish_reason)
+
+    def decode(self, token: SampledToken, limit: str | None = None) -> str:
+        """Return the same as a plain string, for a text that has not finished."""
         ends = token.id in self.end_ids
         text = "" if ends else self.matcher.push(self.stream.push(token.id))
         if self.matcher.stopped:
@@ -106,7 +145,7 @@ class Detokenizer:
             text += self.close("stop")
         elif limit is not None:
             text += self.close(limit)
-        return Generated(text, [token], self.finish_reason)
+        return text
 
     def close(self, finish_reason: str) -> Generated:
         """Return the text held back, and finish for this reason unless a stop string is found in it."""

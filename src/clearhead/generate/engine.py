@@ -65,7 +65,7 @@ class Engine:
         """Queue a request. Raises Busy if too many requests are waiting or the engine is closed."""
         if not isinstance(request, GenerationRequest):
             raise UserError(
-                f"request has type {type(request).__name__}: expected what model.request(…) returns"
+                f"request has type {type(request).__name__}: expected the result of model.request(…)"
             )
         handle = Handle(request, on_event)
         self._scheduler.validate(handle)

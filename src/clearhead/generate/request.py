@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from clearhead.errors import UserError
 from clearhead.generate.detokenizer import Generated
@@ -26,8 +26,8 @@ class GenerationRequest:
     """A prompt and how to continue it, `samples` times.
 
     With `score_prompt`, each sample's first event has the log-probabilities of the prompt's tokens; such a request may
-    ask for no tokens at all. Prompts are scored in batches, which may change the last digits of their numbers and
-    those of a single token that follows.
+    ask for no tokens at all. Prompts are scored in batches, which may change the last digits of their
+    log-probabilities and of those of a single token that follows.
     """
 
     ids: tuple[int, ...]
@@ -53,8 +53,7 @@ class GenerationRequest:
         return self.sampling.constrained or self.tool_grammar is not None
 
 
-@dataclass(frozen=True)
-class Event:
+class Event(NamedTuple):
     """A token of one sample, its scored prompt, or its end; one event may be several of these."""
 
     sample: int
@@ -86,18 +85,28 @@ class Handle:
         self._cancelled = False
         self._unfinished = set(range(request.samples))
         self._changed = threading.Condition()
+        self._n_waiting = 0  # threads that wait for the next event
 
     def __iter__(self) -> Iterator[Event]:
         seen = 0
         while True:
-            with self._changed:
-                while len(self.events) == seen and not self.done:
-                    self._changed.wait()
-                new, done = self.events[seen:], self.done
+            if len(self.events) == seen and not self.done:
+                self._wait(seen)
+            done = self.done  # read first: the last event precedes it
+            new = self.events[seen:]
             yield from new
             seen += len(new)
             if done:
                 return
+
+    def _wait(self, seen: int) -> None:
+        """Wait until there are more than `seen` events, or all samples have finished."""
+        with self._changed:
+            self._n_waiting += 1
+            try:
+                self._changed.wait_for(lambda: len(self.events) > seen or self.done)
+            finally:
+                self._n_waiting -= 1
 
     @property
     def done(self) -> bool:
@@ -125,11 +134,13 @@ class Handle:
 
     def emit(self, event: Event) -> None:
         """Record an event and wake up the waiting threads. Called by the scheduler."""
-        with self._changed:
-            self.events.append(event)
-            if event.finish_reason is not None:
-                self._unfinished.discard(event.sample)
-            self._changed.notify_all()
+        self.events.append(event)
+        if event.finish_reason is not None:
+            self._unfinished.discard(event.sample)
+        # A thread is counted before it looks for new events, so that none waits for an event that is there.
+        if self._n_waiting:
+            with self._changed:
+                self._changed.notify_all()
         if self._on_event is not None:
             self._on_event(event)
             if self.done:

@@ -19,6 +19,7 @@ import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -45,6 +46,12 @@ class SampledToken:
     alternatives: tuple[tuple[int, float], ...] = ()  # the most probable ids, in order
     last: bool = False  # no token may follow
     drafted: bool = False  # a drafter proposed it
+
+
+@lru_cache(2**16)
+def make_token(i: int, last: bool) -> SampledToken:
+    """Return a token without log-probabilities; one object serves all of its occurrences."""
+    return SampledToken(i, last=last)
 
 
 class Sampler:
@@ -78,6 +85,12 @@ class Sampler:
         grammar = grammar or make_grammar(sampling, tokenizer, n_vocab)
         self._constraint = None if grammar is None else grammar.begin()
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether only the temperature, `top_k`, `top_p` and `min_p` apply, so that a device can sample."""
+        rules = self._constraint, self._bias, self._seen, self._counts, self.sampling.log_probabilities
+        return all(rule is None for rule in rules)
+
     def uniforms(self, count: int) -> Tensor:
         """Return the uniform random numbers for the next steps, one per step, for sampling on the device."""
         return torch.rand(count, generator=self._generator, dtype=torch.double)
@@ -90,7 +103,8 @@ class Sampler:
 
     def draw(self) -> float:
         """Return the uniform random number of the next step."""
-        self.peek(1)
+        if not self._drawn:
+            self.peek(1)
         return self._drawn.popleft()
 
     def accept(self, i: int) -> SampledToken:
@@ -98,7 +112,7 @@ class Sampler:
         if self.finished:
             return SampledToken(self.end_ids[0], last=True)
         self.finished = i in self.end_ids
-        return SampledToken(i, last=self.finished)
+        return make_token(i, self.finished)
 
     def sample(self, logits: Tensor) -> SampledToken:
         """Sample the next token from one row of logits. Once finished, always return the end token."""

@@ -25,7 +25,7 @@ from clearhead.networks import Ensemble, Network
 from clearhead.text.inputs import check_ids
 from clearhead.text.tokenizer import Tokenizer
 
-# Tokens of prompts to score between two decoding steps, relative to a prefill chunk, while no text is generated.
+# The size of a chunk of prompts to score while no text is generated, in prefill chunks.
 IDLE_CHUNKS = 8
 Sample = Callable[[Tensor], SampledToken]  # from one row of logits, V, to the next token
 
@@ -37,6 +37,12 @@ class WaitingRequest:
         self.handle = handle
         self.prefill: ChunkedPrefill | None = None
         self.n_started = 0  # samples that have a slot
+        self.together = False  # whether the prompt was prefilled with others, which gives no logits
+        self.alone = False  # whether the prompt must be prefilled on its own
+
+    @property
+    def length(self) -> int:
+        return len(self.handle.request.ids)
 
 
 class Sequence:
@@ -51,7 +57,7 @@ class Sequence:
         tokenizer: Tokenizer,
         sampler: Sampler | None = None,
     ) -> None:
-        """A decoder may sample in place of the `sampler`, if it is the one that samples."""
+        """`sampler` is given if `sample` is its own method; the decoder may then sample in its place."""
         self.sampler = sampler
         self.handle, self.number, self.slot, self.sample = handle, number, slot, sample
         request = handle.request
@@ -60,7 +66,7 @@ class Sequence:
         self.prefill: ChunkedPrefill | None = None  # of its last tokens, once the context is full
 
     def append(self, logits: Tensor | int) -> Event:
-        """Sample the next token, unless the decoder has."""
+        """Sample the next token, unless the decoder has already sampled it."""
         request = self.handle.request
         if isinstance(logits, int):
             assert self.sampler is not None, "the decoder sampled a token without the request's sampler"
@@ -69,8 +75,8 @@ class Sequence:
             token = self.sample(logits)
         self.ids.append(token.id)
         limit = "length" if len(self.ids) - len(request.ids) >= request.tokens else None
-        text = self.detokenizer.push(token, limit)
-        return Event(self.number, token, text, cast("FinishReason | None", text.finish_reason))
+        text = self.detokenizer.decode(token, limit)
+        return Event(self.number, token, text, cast("FinishReason | None", self.detokenizer.finish_reason))
 
 
 class Scheduler:
@@ -129,7 +135,7 @@ class Scheduler:
         return list(dict.fromkeys([*self.scoring.handles, *waiting, *running]))
 
     def step(self) -> None:
-        """Score and prefill a chunk of what is waiting, and extend the running sequences by a token.
+        """Score and prefill a chunk of the waiting prompts, and extend each running sequence by a token.
 
         An exception finishes the request that raised it, and no other.
         """
@@ -203,19 +209,55 @@ class Scheduler:
     def _prefill_waiting(self) -> None:
         """Prefill a chunk of the first waiting prompt, or several short prompts, while slots are free."""
         budget = self.decoder.chunk_size
-        while budget > 0 and self.waiting and len(self.running) < self.decoder.n_slot:
+        while self.waiting and len(self.running) < self.decoder.n_slot:
             request = self.waiting[0]
+            if budget > 0 and request.prefill is None:
+                budget -= self._prefill_together()
+            if budget <= 0 and not request.together:
+                return
             try:
                 if request.prefill is None:
                     request.prefill = self.decoder.prefill(request.handle.request.ids)
                 budget -= request.prefill.run_chunk()
-                if request.prefill.logits is not None:
+                if request.together or request.prefill.logits is not None:
                     self._start(request, request.prefill, request.prefill.logits)
             except Exception as error:
                 self.fail(request.handle, error)
 
-    def _start(self, waiting: WaitingRequest, prefill: ChunkedPrefill, logits: Tensor) -> None:
-        """Give each sample of a prefilled request a slot, as long as slots are free."""
+    def _prefill_together(self) -> int:
+        """Prefill as many of the first waiting prompts as the decoder can at once; return the number of tokens."""
+        requests = self._choose_together()
+        if not requests:
+            return 0
+        try:
+            prefills = self.decoder.prefill_together([request.handle.request.ids for request in requests])
+        except Exception:  # try each prompt on its own, so that an error ends only its own request
+            for request in requests:
+                request.alone = True
+            return 0
+        for request, prefill in zip(requests, prefills, strict=True):
+            request.prefill, request.together = prefill, True
+        return len(requests) * max(request.length for request in requests)
+
+    def _choose_together(self) -> list[WaitingRequest]:
+        """The first waiting requests with short prompts, as many as get a slot."""
+        chosen: list[WaitingRequest] = []
+        free, longest = self.decoder.n_slot - len(self.running), 0
+        for request in self.waiting:
+            longest = max(longest, request.length)
+            fits = longest <= min(self.decoder.chunk_size, self.decoder.max_length)
+            fits = fits and (len(chosen) + 1) * longest <= self.decoder.most_together
+            if free <= 0 or not fits or request.alone or request.prefill is not None:
+                break
+            chosen.append(request)
+            free -= request.handle.request.samples
+        return chosen
+
+    def _start(self, waiting: WaitingRequest, prefill: ChunkedPrefill, logits: Tensor | None) -> None:
+        """Give each sample of a prefilled request a slot, as long as slots are free.
+
+        Without logits, the next step processes the last token of the prompt.
+        """
         handle = waiting.handle
         free = [slot for slot in range(self.decoder.n_slot) if slot not in self.running]
         numbers = range(waiting.n_started, min(handle.request.samples, waiting.n_started + len(free)))
@@ -227,7 +269,8 @@ class Scheduler:
             self.decoder.insert(slot, prefill)
             self.running[slot] = sequence
             waiting.n_started += 1
-            self._append(sequence, logits)
+            if logits is not None:
+                self._append(sequence, logits)
             if waiting not in self.waiting:  # the request has failed
                 return
         if waiting.n_started == handle.request.samples:
@@ -252,14 +295,16 @@ class Scheduler:
 
     def _decode(self) -> None:
         """Run one decoding step for all sequences with room left in the context."""
-        in_slots = [sequence for _, sequence in sorted(self.running.items())]
+        in_slots = [self.running[slot] for slot in sorted(self.running)]
         ready = [sequence for sequence in in_slots if len(sequence.ids) <= self.decoder.max_length]
+        n_running = len(self.running)
         for sequence in ready:
             try:
                 self.decoder.extend(sequence.slot, len(sequence.ids) - 1)
             except Exception as error:
                 self.fail(sequence.handle, error)
-        ready = [sequence for sequence in ready if self._is_running(sequence)]
+        if len(self.running) < n_running:
+            ready = [sequence for sequence in ready if self._is_running(sequence)]
         if not ready:
             return
         try:
