@@ -10,7 +10,7 @@ distribution  bfloat16: divergence from float32 of the kernels' logits, and of t
 steps         tokens per second for 1 and 64 sequences: steps alone, and everything included on the first calls
 profile       microseconds per kernel
 tune          the same for other divisions of the work among programs
-serve         64 streams from one engine: tokens per second, and seconds until the first token
+serve         64 streams from one engine: tokens per second overall and while all run, and seconds until the first token
 peer          transformers, one by one and with its own continuous batching
 train         GPT-2 124M, tokens per second
 plays         wall-clock time and loss of a second of training, with a cold and a warm compilation cache
@@ -40,7 +40,7 @@ from clearhead.generate.cuda_step import CudaWeights, Tuning
 from clearhead.generate.decoder import TransformerDecoder
 from clearhead.generate.engine import Engine
 from clearhead.generate.generation import generate_tokens, run_request
-from clearhead.generate.request import Event, GenerationRequest
+from clearhead.generate.request import Event, GenerationRequest, Handle
 from clearhead.generate.sampler import make_samplers
 from clearhead.generate.sampling import Sampling
 from clearhead.model.config import Config, preset
@@ -55,12 +55,29 @@ SAMPLING = Sampling(temperature=1.0, top_k=50)
 TUNINGS: dict[int, list[dict[str, Any]]] = {
     1: [
         {},
-        *({"outputs": outputs, "warps": warps} for outputs in (4, 8, 16) for warps in (2, 4, 8)),
-        *({"parts": parts} for parts in (4, 16)),
-        *({"head_outputs": outputs} for outputs in (8, 32)),
+        *({"outputs": outputs} for outputs in (2, 8)),
+        {"warps": 2, "head_outputs": 8},
+        *({"head_outputs": outputs} for outputs in (2, 8)),
+        *({"parts": parts} for parts in (2, 8)),
+        {"parts": 2, "positions_of_one": 128},
+        *({"chunk": chunk} for chunk in (512, 2048)),
+        {"scan_warps": 8},
         {"early": False},
     ],
-    64: [{}, {"products": "own"}, {"early": False}, {"products": "own", "early": False}],
+    64: [
+        {},
+        *(
+            {"chunk": chunk, "scan_warps": warps}
+            for chunk, warps in ((1024, 8), (2048, 4), (2048, 8), (4096, 8))
+        ),
+        {"head": "library"},
+        *({"positions": positions} for positions in (16, 64)),
+        *({"attention_warps": warps} for warps in (2, 8)),
+        *({"inputs": inputs} for inputs in (384, 768)),
+        *({"stages": stages} for stages in (3, 5)),
+        {"products": "library"},
+        {"early": False},
+    ],
 }
 
 
@@ -236,35 +253,41 @@ class Bench:
             yield figures
 
     def load(self, engine: Engine, prompt: tuple[int, ...], streams: int) -> Figures:
-        """All streams at once, and one more request while they run."""
-        start, counts = time.perf_counter(), 0
-        arrivals: list[float] = []
-        late_arrival: list[float] = []
+        """All streams at once, and one more request while they run. Steady: while all streams run."""
+        asked: list[float] = []
+        times: list[list[float]] = []  # of each request's tokens
 
-        def listen(arrivals: list[float]) -> Callable[[Event], object]:
-            asked, heard = time.perf_counter(), 0
+        def submit(tokens: int) -> Handle:
+            heard: list[float] = []
 
-            def on_event(event: Event) -> None:
-                nonlocal counts, heard
-                counts += event.token is not None
-                if not heard:
-                    arrivals.append(time.perf_counter() - asked)
-                heard += 1
+            def on_event(_: Event) -> None:
+                heard.append(time.perf_counter())
 
-            return on_event
+            times.append(heard)
+            asked.append(time.perf_counter())
+            return engine.submit(GenerationRequest(prompt, tokens, SAMPLING, len(times)), on_event)
 
-        requests = [GenerationRequest(prompt, self.tokens, SAMPLING, seed) for seed in range(streams)]
-        handles = [engine.submit(request, listen(arrivals)) for request in requests]
-        time.sleep(0 if self.short else 0.3)
-        late = engine.submit(GenerationRequest(prompt, 8, SAMPLING, streams), listen(late_arrival))
-        for handle in (*handles, late):
-            handle.texts()
-        seconds = time.perf_counter() - start
+        def wait(done: Callable[[], bool]) -> None:
+            while not done():  # to wait for each event would take time from the engine's thread
+                time.sleep(0.001)
+
+        handles = [submit(self.tokens) for _ in range(streams)]
+        wait(lambda: len(times[0]) >= self.tokens // 4 or handles[0].done)
+        handles.append(submit(8))
+        wait(lambda: all(handle.done for handle in handles))
+        for handle in handles:
+            handle.texts()  # raises the error of a failed request
+        everything = [each for heard in times for each in heard]
+        seconds = max(everything) - asked[0]
+        first = [heard[0] - start for heard, start in zip(times, asked, strict=True)]
+        begin, end = max(heard[0] for heard in times[:streams]), min(heard[-1] for heard in times[:streams])
+        steady = sum(begin < each <= end for each in everything)
         return {
-            "tokens_per_second": round(counts / seconds, 1),
-            "median_first_token": round(statistics.median(arrivals), 4),
-            "last_first_token": round(max(arrivals), 4),
-            "late_first_token": round(late_arrival[0], 4),
+            "tokens_per_second": round(len(everything) / seconds, 1),
+            "steady_tokens_per_second": round(steady / (end - begin), 1),
+            "median_first_token": round(statistics.median(first[:streams]), 4),
+            "last_first_token": round(max(first[:streams]), 4),
+            "late_first_token": round(first[streams], 4),
         }
 
     def peer(self) -> Iterator[Figures]:

@@ -51,9 +51,8 @@ def compare(name, samples, settings, shape, products):
         return make_samplers(sampling, tokenizer, network.config.n_vocab, PROMPT, 5, samples)
 
     def build(weights, count, size):
-        return cuda_decoder.CudaDecoder(
-            weights, count, size, Tuning(64, 256, parts=2, positions=16, inputs=64, products=products)
-        )
+        tuning = Tuning(64, 256, positions_of_one=16, positions=16, inputs=64, products=products)
+        return cuda_decoder.CudaDecoder(weights, count, size, tuning)
 
     pool = cuda_decoder.DecoderPool(build)
     plain = generate_tokens(TransformerDecoder(network, samples), PROMPT, make())

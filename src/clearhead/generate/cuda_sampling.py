@@ -27,7 +27,7 @@ from clearhead.generate.cuda_kernels import (
     wait,
 )
 
-CHUNK, KEPT = 1024, 64
+KEPT = 64
 
 
 @triton.jit
@@ -61,10 +61,10 @@ def scan_logits(
     tl.store(masses + b * N + chunk, tl.sum(p.to(tl.float64), 0))
     if FILTER:
         least = _search_count(x, BEST)
-        above = x > least
-        tied = x == least
-        count = tl.sum(above.to(tl.int32), 0)
-        place = tl.where(above, tl.cumsum(above.to(tl.int32), 0), count + tl.cumsum(tied.to(tl.int32), 0)) - 1
+        above, tied = x > least, x == least
+        both = above.to(tl.int32) + (tied.to(tl.int32) << 16)
+        count, sums = tl.sum(above.to(tl.int32), 0), tl.cumsum(both, 0)  # of both kinds at once
+        place = tl.where(above, sums & 0xFFFF, count + (sums >> 16)) - 1
         kept = (above | tied) & (place < BEST)
         tl.store(candidates + (b * N + chunk) * BEST + place, x, mask=kept)
 
@@ -115,7 +115,7 @@ def pick(
                 tile = (tl.load(kept, mask=(c < N)[:, None], other=float("-inf")) - top) / temperature
                 missing = tl.max(tl.min(tile, 1), 0)  # every logit above this one is a candidate
                 bound = _find_least(line, tile, mass, k, p, min_p, missing, top, temperature, V, BLOCK)
-                if (bound > missing) | ((k > 0) & (k <= BEST)):
+                if bound > missing:
                     mass = tl.sum(tl.where(tile >= bound, tl.exp(tile), 0.0).to(tl.float64), 1)
                 elif bound > float("-inf"):
                     for i in range(N):
@@ -162,11 +162,11 @@ def _find_least(line, tile, mass, k, p, min_p, missing, top, temperature, V, BLO
         total = tl.sum(mass, 0)
         if (k > 0) & (k < V):
             total = tl.sum(tl.where(x >= bound, tl.exp(x), 0.0).to(tl.float64), 0)
-            if (k > BEST) & (bound <= missing):
+            if bound <= missing:
                 total = _sum_row(line, V, top, temperature, bound, BLOCK)
         wanted = (p * total).to(tl.float32)
         found = _search_weight(x, wanted, bound)
-        if (found <= missing) & ((k == 0) | (k > BEST)):
+        if found <= missing:
             found = _search_row(line, V, top, temperature, wanted, bound, True, BLOCK)
         bound = tl.maximum(bound, found)
     if min_p > 0.0:

@@ -33,16 +33,23 @@ WeightAndBias = tuple[Tensor, Tensor | None]  # a weight, outputs × inputs, and
 class Tuning:
     """How the work is divided among programs; `bench.gpu` compares choices."""
 
-    outputs: int = 4  # rows of a matrix per program, for one sequence
-    head_outputs: int = 8  # of the unembedding
-    warps: int = 2
-    parts: int = 8  # of the past, for the attention of one sequence
-    programs: int = 192  # for the attention of several, if these divide the past into more parts than one
-    positions: int = 64  # of the past at once
+    # For one sequence.
+    outputs: int = 4  # rows of a matrix per program
+    head_outputs: int = 4  # of the unembedding
+    warps: int = 1
+    parts: int = 4  # of the past, for attention
+    # For several.
+    products: Literal["library", "own"] = "own"  # which kernels multiply matrices
+    head: Literal["library", "own"] = "own"  # the same for the unembedding
+    inputs: int = 512  # per part of a product with few outputs
+    stages: int = 4  # of the pipeline of a product
+    programs: int = 192  # for attention, if these divide the past into more parts than one
+    # For both.
+    positions_of_one: int = 64  # of the past at once
+    positions: int = 32
     attention_warps: int = 4
-    inputs: int = 512  # per part of a product with few outputs, for several sequences
-    stages: int = 3  # of the pipeline of a product, for several sequences
-    products: Literal["library", "own"] = "library"  # which kernels multiply matrices, for several sequences
+    chunk: int = 1024  # tokens of the vocabulary per program that scans logits
+    scan_warps: int = 4
     early: bool = True  # start a kernel before the previous one ends (Hopper and later)
 
 
@@ -118,7 +125,7 @@ class CudaStep:
         self.divided = self._empty(config.n_head * self.parts * (config.d_head + 2))
         self.wide = self._empty(config.d_hidden * (2 if config.gated else 1), self.dtype)
         self.hidden = self._empty(config.d_hidden, self.dtype)
-        self.n_chunk = -(-config.n_vocab // cuda_sampling.CHUNK)
+        self.n_chunk = -(-config.n_vocab // tuning.chunk)
         self.highest, self.masses = self._empty(self.n_chunk), self._empty(self.n_chunk, torch.float64)
         self.candidates = self._empty(self.n_chunk * cuda_sampling.KEPT)
         # Programmatic dependent launch, on Hopper and later.
@@ -235,6 +242,9 @@ class CudaStep:
         """out = f(x Wᵀ + b) for several sequences; `out` may have parts that are still to be added (parts B N)."""
         weight, bias = matrix
         parts = len(out) if out.ndim == 3 else 1
+        if out is self.logits and self.tuning.head == "library" and self.dtype != torch.float32:
+            torch.ops.aten.mm.dtype_out(x, weight.t(), torch.float32, out=out)
+            return
         if self.tuning.products == "library" and out is not self.logits:
             to = out.view(out.shape[-2:])
             if bias is None:
@@ -261,7 +271,8 @@ class CudaStep:
             self.rows, self.projected, keys, values, *gains, cosines, sines, self.mixed, self.divided,
             1 / math.sqrt(config.d_k), keys.shape[2], window, config.norm_epsilon, config.n_head, config.n_kv_head,
             config.d_head, cosines.shape[1] if rotation else 0, block.gains is not None, self.parts, self.early, D,
-            self.tuning.positions // (1 if D <= 64 else 2), **self._options(self.tuning.attention_warps),
+            (self.tuning.positions_of_one if self.B == 1 else self.tuning.positions) // (1 if D <= 64 else 2),
+            **self._options(self.tuning.attention_warps),
         )  # fmt: skip
         if self.parts > 1 and not self.one:
             self.attention.combine[(self.B, config.n_head)](
@@ -272,12 +283,14 @@ class CudaStep:
     def sample(self, filtered: bool) -> None:
         """Sample the next tokens from `logits`, and write them to `rows` and `sampled`; -1 stands for broken logits."""
         V, N, early, kernels = self.config.n_vocab, self.n_chunk, self.early, self.sampling
-        size, best = kernels.CHUNK, kernels.KEPT
+        size, best = self.tuning.chunk, kernels.KEPT
         shared = self.logits, self.rows, self.highest, self.masses, self.candidates
-        kernels.scan_logits[(N, self.B)](*shared, V, N, filtered, early, size, best, **self._options())
+        kernels.scan_logits[(N, self.B)](
+            *shared, V, N, filtered, early, size, best, **self._options(self.tuning.scan_warps)
+        )
         kernels.pick[(self.B,)](
             *shared, self.uniforms, self.sampled, V, self.sampled.stride(0), N, filtered, early, _power(N), best,
-            size, 8 * size, **self._options(8 if filtered else 4),
+            size, 8192, **self._options(8 if filtered else 4),
         )  # fmt: skip
 
 
