@@ -1,8 +1,10 @@
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 
 from clearhead.model.config import preset
+from clearhead.model.feedforward import gelu_tanh
 from clearhead.model.transformer import Transformer
 from clearhead.text.batches import Batches
 from clearhead.text.tokens import IGNORED, Tokens
@@ -48,6 +50,17 @@ def test_learning_rates_are_scaled_for_the_update():
     it.training_step.forward_backward(it.take_batch(), seed=0, lr_scale=0.25)
     rates = [group["lr"] for each in it.optimizers for group in each.param_groups]
     assert rates == [0.25 * it.recipe.learning_rate, 0.25 * it.recipe.matrix_rate]
+
+
+@pytest.mark.parametrize(("dtype", "error"), [(torch.float32, 4e-6), (torch.bfloat16, 2**-8)])
+def test_compiled_gelu_matches_torch(dtype, error):
+    x = torch.linspace(-12, 12, 4801).to(dtype).requires_grad_()
+    compiled = torch.compile(gelu_tanh, backend="aot_eager")(x)  # does not need a C compiler
+    plain = F.gelu(x.double(), approximate="tanh")
+    gradients = [torch.autograd.grad(y.sum(), x)[0] for y in (compiled, plain)]
+    assert compiled.dtype == dtype
+    for own, expected in ((compiled.double(), plain), gradients):
+        assert torch.allclose(own, expected, atol=error, rtol=error)
 
 
 @needs_cuda
