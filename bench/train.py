@@ -9,6 +9,7 @@
     python -m bench.train plays-cores TEXT          the same in 30 minutes on two cores, in characters
     python -m bench.train novel-cores TEXT          the same in 30 minutes on two cores, with the plan's tokens
     python -m bench.train gpt2 [--batch 64]         tokens per second of GPT-2 124M, compared with transformers
+    python -m bench.train loss [--batch 64]         milliseconds of GPT-2's loss: plain, compiled, and by the kernel
     python -m bench.train grow                      step time by length of the text and by context
 
 In addition to the plan's loss, the five benchmarks of small texts print the losses of one model without teachers and
@@ -16,8 +17,12 @@ of nanoGPT's recipe in the same time (`single`, `classic`), each with three seed
 higher, in nats per byte. The plays have one byte per character.
 
 In the others, texts are tokenized into characters, and the last tenth is used for validation: every token once, in
-disjoint windows of the context length, with the weights of the last step. Each run is a separate process; the first run
-of `plays` starts with an empty compilation cache. --short makes every benchmark small enough for a CPU.
+disjoint windows of the context length, with the weights of the last step. Each run is a separate process, which
+compiles only if the plan does, or with --compiled; the first run then starts with an empty compilation cache.
+`wall_seconds` is the sum of these phases: `import_seconds`, from the start of the process until everything is imported;
+`device_seconds`, initializing the device; `preparation_seconds`; `setup_seconds`, before the first step; `run_seconds`,
+until the last one, including training and validation; and `exit_seconds`, from the result to the end of the process.
+--short makes every benchmark small enough for a CPU.
 """
 
 from __future__ import annotations
@@ -47,13 +52,14 @@ from clearhead.runtime.device import can_compile, has_fast_bfloat16, pick_device
 from clearhead.text.batches import Batches
 from clearhead.text.corpus import documents
 from clearhead.text.tokens import Tokens
+from clearhead.training.chunked_loss import LARGE, LossAndGradient, _ChunkedLoss, _loss_and_gradient
 from clearhead.training.recipe import Recipe
 from clearhead.training.trainer import Trainer
 
 SIZES = {"blocks": 6, "heads": 6, "width": 384, "context": 256, "batch": 64}
 BENCHMARKS: dict[str, dict[str, Any]] = {
-    "plays": {**SIZES, "steps": 180, "dropout": 0.0, "learning_rate": 0.05, "compiled": True},
-    "best": {**SIZES, "steps": 2000, "learning_rate": 0.04, "compiled": True},
+    "plays": {**SIZES, "steps": 180, "dropout": 0.0, "learning_rate": 0.05},
+    "best": {**SIZES, "steps": 2000, "learning_rate": 0.04},
     "minutes": {"minutes": 2.9, "context": 256},  # startup takes the rest of the 180 seconds
 }
 SMALL_TEXTS: dict[str, dict[str, Any]] = {
@@ -69,10 +75,11 @@ SHORT = {"blocks": 1, "heads": 1, "width": 32, "context": 256, "batch": 2, "step
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("benchmark", choices=[*BENCHMARKS, *SMALL_TEXTS, "gpt2", "grow", "one"])
+    parser.add_argument("benchmark", choices=[*BENCHMARKS, *SMALL_TEXTS, "gpt2", "loss", "grow", "one"])
     parser.add_argument("text", nargs="?", help="a text file; for `one`, the settings as JSON")
     parser.add_argument("--seeds", type=int)
     parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--compiled", action="store_true", help="compile even if the plan would not")
     parser.add_argument("--short", action="store_true")
     args = parser.parse_args()
     if args.benchmark == "one":
@@ -80,6 +87,9 @@ def main() -> None:
         return
     if args.benchmark == "gpt2":
         print(json.dumps(measure_gpt2(args.batch, args.short)))
+        return
+    if args.benchmark == "loss":
+        print(json.dumps(measure_loss(args.batch, args.short)))
         return
     if args.benchmark == "grow":
         print(json.dumps(measure_growth(args.short)))
@@ -89,7 +99,9 @@ def main() -> None:
         print(json.dumps({"bench": args.benchmark, **figures}))
         return
     seeds = args.seeds or (1 if args.benchmark == "minutes" else 3)
-    settings = SHORT if args.short else BENCHMARKS[args.benchmark]
+    settings = dict(SHORT if args.short else BENCHMARKS[args.benchmark])
+    if args.compiled:
+        settings["compiled"] = True
     print(json.dumps({"bench": args.benchmark, **measure_runs(args.text, settings, seeds)}))
 
 
@@ -99,8 +111,8 @@ def measure_runs(text: str, settings: dict[str, Any], seeds: int) -> dict[str, A
     with tempfile.TemporaryDirectory() as place:
         caches = {name: str(Path(place, name)) for name in ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")}
         for seed in range(seeds):
-            request = json.dumps({"text": text, "cache": place, **settings, "seed": seed})
-            start = time.perf_counter()
+            start = time.time()
+            request = json.dumps({"text": text, "cache": place, "began": start, **settings, "seed": seed})
             done = subprocess.run(
                 [sys.executable, "-m", "bench.train", "one", request],
                 capture_output=True,
@@ -109,8 +121,9 @@ def measure_runs(text: str, settings: dict[str, Any], seeds: int) -> dict[str, A
             )
             if done.returncode:
                 raise SystemExit(done.stderr)
-            wall = round(time.perf_counter() - start, 2)
-            runs.append({**json.loads(done.stdout.splitlines()[-1]), "wall_seconds": wall})
+            end, run = time.time(), json.loads(done.stdout.splitlines()[-1])
+            times = {"exit_seconds": round(end - run.pop("ended"), 2), "wall_seconds": round(end - start, 2)}
+            runs.append({**run, **times})
     losses = [run["loss"] for run in runs]
     return {"settings": settings, "mean_loss": round(mean(losses), 4), "runs": runs}
 
@@ -122,13 +135,16 @@ def measure_small_text(benchmark: str, text: str, seeds: int, short: bool) -> di
     if short:
         settings |= {**SHORT, "context": 32, "teachers": 2}
     elif settings.get("device") == "cpu" and hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])  # also of the processes that train
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])  # training processes inherit it
     return compare(text, minutes, settings, range(1 if short else seeds))
 
 
 def train_one(settings: dict[str, Any]) -> dict[str, Any]:
     """Do one training run. Return its loss and the seconds spent in each phase."""
+    imports = time.time() - settings.pop("began")
     text, cache = settings.pop("text"), Path(settings.pop("cache"))
+    start = time.perf_counter()
+    torch.zeros((), device=pick_device(settings.get("device")))
     began = time.perf_counter()
     request = TrainingRequest(tokenizer="char", validation=0.1, **settings)
     run = Run(list(documents([text])), request, cache=cache)
@@ -137,19 +153,25 @@ def train_one(settings: dict[str, Any]) -> dict[str, Any]:
     ready = time.perf_counter()
     for progress in run:
         last = progress
+    done = time.perf_counter()
     config = run.plan.config
     return {
         "loss": round(run.losses[-1], 4),
         "training_seconds": round(run.trained, 3),
         "steps": last.record.step,
         "tokens_per_second": round(last.record.tokens / run.trained),
+        "import_seconds": round(imports, 2),
+        "device_seconds": round(began - start, 2),
         "preparation_seconds": round(planned - began, 2),
         "setup_seconds": round(ready - planned, 2),
+        "run_seconds": round(done - ready, 2),
         "validation_seconds": round(run.validating, 2),
         "parameters": config.n_parameter,
         "shape": [config.n_block, config.d_model, config.n_context, run.plan.recipe.batch_size],
         "bfloat16": run.plan.recipe.bfloat16,
+        "compiled": run.plan.recipe.compiled,
         "regularization": [config.dropout, run.plan.recipe.weight_decay, run.plan.recipe.token_noise],
+        "ended": time.time(),
     }
 
 
@@ -181,6 +203,36 @@ def measure_gpt2(batch: int, short: bool) -> dict[str, Any]:
     if theirs is not None:
         peer = tokens_per_step / _seconds(theirs, device, short)
         figures |= {"transformers": round(peer), "ratio": round(ours / peer, 2)}
+    return figures
+
+
+def measure_loss(batch: int, short: bool) -> dict[str, Any]:
+    """Return the milliseconds of computing loss and gradients from the final vectors of a batch of GPT-2 124M, matrix
+    products included, with all logits at once and in chunks of at most `LARGE`.
+    """
+    device = pick_device()
+    n, C, V = (64, 32, 512) if short else (batch * 1024, 768, 50304)
+    half = torch.bfloat16 if has_fast_bfloat16(device) else torch.float32
+    final, table = torch.randn(n, C, device=device, dtype=half), torch.randn(V, C, device=device, dtype=half)
+    final, table = final.requires_grad_(), table.mul_(0.05).requires_grad_()
+    targets = torch.randint(V, (n,), device=device)
+    weight = torch.ones((), device=device) / n
+    ways: dict[str, LossAndGradient] = {"plain": _loss_and_gradient}
+    if can_compile(device):
+        from clearhead.training import loss_kernel  # imports Triton
+
+        ways |= {"compiled": torch.compile(_loss_and_gradient, dynamic=False)}
+        ways |= {"kernel": loss_kernel.loss_and_gradient}
+    figures: dict[str, Any] = {"bench": "loss", "device": str(device), "positions": n}
+    chunk = 2 ** (LARGE // V).bit_length() // 2
+    for name, way in ways.items():
+        for rows in sorted({chunk, n}) if name == "kernel" else (chunk,):
+
+            def step(rows: int = rows, way: LossAndGradient = way) -> None:
+                _ChunkedLoss.apply(final, table, targets, weight, rows, way).backward()  # type: ignore[no-untyped-call]
+                final.grad = table.grad = None
+
+            figures[f"{name}_{min(rows, n)}"] = round(1e3 * _seconds(step, device, short), 3)
     return figures
 
 

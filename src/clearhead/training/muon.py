@@ -14,13 +14,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from clearhead.training.optimizer import Optimizer
+
 BETA2 = 0.95  # decay rate of the mean square of each row of the updates
 
-# Receives the name of a stage of the update and the update of each matrix after it, in the order of the matrices.
+# Receives the name of a stage of the update, the matrices, and the update of each matrix after that stage.
 StageObserver = Callable[[str, list[Tensor], list[Tensor]], None]
 
 
-class Muon(torch.optim.Optimizer):
+class Muon(Optimizer):
     """For the matrices inside the blocks; use AdamW for embeddings and vectors. `lr` may be a tensor."""
 
     def __init__(

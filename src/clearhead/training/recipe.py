@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from clearhead.errors import UserError
 from clearhead.networks import Learner
 from clearhead.training.muon import Muon, initial_state
+from clearhead.training.optimizer import AdamW
 
 RECIPES = ("fast", "classic")  # ours, and nanoGPT's for comparison
 OPTIMIZERS = ("muon", "adamw")
@@ -35,8 +36,8 @@ class Recipe:
     decay_embeddings: bool = False
     token_noise: float = 0.0  # fraction of input tokens replaced with random ones
     true_share: float = 1.0  # of the true target; the rest is what the teachers predict
-    # A student's batches, with their noise, repeat after this many steps, so that what its teachers predict for each
-    # is computed only once; 0: never.
+    # A student's batches, with their noise, repeat after this many steps, so that its teachers' predictions for each
+    # are computed only once; 0 means never.
     repeat_after: int = 0
     warmup: int = 20  # steps
     schedule: str = "linear"  # of the decay after warmup
@@ -119,7 +120,7 @@ def make_optimizers(network: Learner, recipe: Recipe) -> list[torch.optim.Optimi
     learning_rate = _learning_rate(recipe.learning_rate, device)
     matrix_rate = _learning_rate(recipe.matrix_rate, device)
     optimizers: list[torch.optim.Optimizer] = [
-        torch.optim.AdamW(
+        AdamW(
             groups,
             lr=learning_rate,
             betas=(0.9, recipe.beta2),
