@@ -175,11 +175,13 @@ def test_demo_needs_a_terminal_and_a_browser_to_open_the_page(monkeypatch, brows
     script, _ = browser
     monkeypatch.setenv("BROWSER", str(script))
     monkeypatch.delenv("CI", raising=False)
-    assert not demo_command._can_show()
+    assert demo_command._cannot_show() == "the output is not a terminal"
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    assert demo_command._can_show()
+    assert demo_command._cannot_show() is None
+    monkeypatch.setattr(demo_command, "can_open", lambda: False)
+    assert demo_command._cannot_show() == "no graphical browser was found"
     monkeypatch.setenv("CI", "1")
-    assert not demo_command._can_show()
+    assert demo_command._cannot_show() == "the output is not a terminal"
 
 
 @built

@@ -58,17 +58,24 @@ def demo(
     if not resume:
         check_free(folder)
     request = demo_request(minutes=minutes, preset=preset, seed=seed, device=device)
-    if not no_browser and not resume and _can_show():
+    reason = None if no_browser or resume else _cannot_show()
+    if not no_browser and not resume and reason is None:
         _train_on_page(folder, request)
     else:
+        if reason is not None:
+            err.print(f"Training in the terminal: {reason}.")
         _train_in_terminal(folder, request, resume, [*sys.argv, *typed_again(typed)])
 
 
-def _can_show() -> bool:
-    """Whether someone is at the terminal, with a browser, and the page is installed."""
+def _cannot_show() -> str | None:
+    """Why the page is not opened; None if someone is at the terminal, with a browser, and the page is installed."""
     from clearhead.page.assets import has_site
 
-    return sys.stdout.isatty() and not os.environ.get("CI") and can_open() and has_site()
+    if not sys.stdout.isatty() or os.environ.get("CI"):
+        return "the output is not a terminal"
+    if not can_open():
+        return "no graphical browser was found"
+    return None if has_site() else "the page was not built with this installation"
 
 
 def _train_on_page(folder: Path, request: TrainingRequest) -> None:
