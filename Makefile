@@ -21,10 +21,10 @@ demo: $(INSTALLED) $(PAGE)
 
 # Everything that guards correctness; takes minutes.
 test: check $(PAGE)
-	@# The page's unit tests run alongside, on the time that the workers spend waiting.
+	@# The page's unit tests run alongside, in the time that the workers spend waiting.
 	$(if $(NPM),(cd web && npm test --silent) & page=$$!;) $(PYTEST) -m "not slow and not clock" $(if $(NPM),; tests=$$?; wait $$page && exit $$tests)
 
-# The rest as well: real browsers on every view, executed notebooks and docs, wheels, long labs, and speed.
+# The rest as well: every view in a real browser, executed notebooks and docs, wheels, long labs, and speed.
 test-all: test
 	$(PYTEST) -m "slow and not clock"
 	$(BIN)/pytest $(PYTEST_OPTIONS) -m clock
@@ -90,7 +90,7 @@ $(WEB_BUILD): web/package.json web/package-lock.json
 	cd web && npm ci --omit=dev --ignore-scripts --no-audit --no-fund
 	touch $(WEB_BUILD)
 
-# The packages that check and test the page as well.
+# The npm packages that check and test the page, too.
 $(WEB): web/package.json web/package-lock.json
 	cd web && npm ci --ignore-scripts --no-audit --no-fund
 	touch $(WEB_BUILD) $(WEB)

@@ -1,8 +1,8 @@
 """What a live page loses with smaller numbers: the perplexity of a model with its published weights.
 
-Usage: python -m bench.live_weights [MODEL] [TEXT] [--short]. By default, the built-in model on stories that it was not
-trained on. Decodes the published files of each number type, and evaluates a model with those weights. Prints one JSON
-line per type; `ratio` is the perplexity relative to that of the original model.
+Usage: python -m bench.live_weights [MODEL] [TEXT] [--short]. Decodes the published files of each number
+type, and evaluates a model with those weights: by default, the built-in model on stories that it was not
+trained on. Prints one JSON line per type; `ratio` is the perplexity relative to that of the original model.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ class FileLog:
 
 @contextmanager
 def recording(root: Path) -> Iterator[FileLog]:
-    """Record what this process does in a folder that is safely on disk, empty or not."""
+    """Record what this process does in a folder whose contents, if any, are assumed to be flushed."""
     record = FileLog(root)
     real = {name: getattr(os, name) for name in ("fsync", *OPERATIONS)}
     record.compare()

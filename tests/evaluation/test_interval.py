@@ -1,4 +1,4 @@
-"""Wilson's interval against its definition: the proportions that a score test does not reject."""
+"""The Wilson score interval against its definition: the proportions that a score test does not reject."""
 
 from math import sqrt
 

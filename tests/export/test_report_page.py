@@ -1,4 +1,4 @@
-"""A report's page: its numbers against the report's, texts that are not ours, and what a browser shows."""
+"""A report's page: its numbers, compared with the report's; untrusted texts; and what a browser shows."""
 
 import base64
 import hashlib

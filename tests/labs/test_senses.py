@@ -52,7 +52,9 @@ def test_static_recurrent_and_transformer_vectors_compared(word):
         assert pair < 0.999
         assert same - other > 0.01, kind
         assert nearest >= 0.75, kind
-        assert result.findings[f"{kind}: same sense minus other, lowest seed"] == pytest.approx(same - other)
+        assert result.findings[f"{kind}: same sense minus other, lowest over seeds"] == pytest.approx(
+            same - other
+        )
         points = result.part(f"map, {kind} trained here")
         assert len(points.places) == 8
     assert result.findings["smollm2 is not installed; to pull it"] == "clearhead pull smollm2"

@@ -44,7 +44,7 @@ def test_its_figures_are_those_of_python(visitor, expected):
     assert losses == [fixed(each.loss, 2) for each in expected.surprises]
     samples = page.locator(".report .written").all_inner_texts()
     assert all(any(each.text.strip()[:20] in sample for sample in samples) for each in expected.samples)
-    # Texts that are not ours are shown as they are, not read as markup.
+    # Untrusted texts are shown as they are, not parsed as markup.
     assert page.locator("section.report .written b").count() == 0
 
 

@@ -1,4 +1,4 @@
-"""The page as one HTML file that opens where the page is now."""
+"""The page as one HTML file that opens in the view that is shown now."""
 
 from __future__ import annotations
 

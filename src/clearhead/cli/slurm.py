@@ -94,7 +94,7 @@ def _check(command: list[str]) -> Path:
     if given["out"] is None:
         raise UserError("the arguments of train have no --out: name a folder that all machines share")
     if "-" in given["text"]:
-        raise UserError("the text is -, the standard input: name a file that all machines can read")
+        raise UserError("the text is standard input (-): name a file that all machines can read")
     if given["kind"] == "ngram":
         raise UserError("an n-gram model is trained in one pass, without checkpoints: run clearhead train")
     return Path(given["out"])

@@ -1,4 +1,4 @@
-"""Wilson's score interval for a proportion."""
+"""The Wilson score interval for a proportion."""
 
 from __future__ import annotations
 

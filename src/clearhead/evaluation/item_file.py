@@ -22,8 +22,8 @@ LINES = (".jsonl", ".ndjson")
 def read_items(
     files: Sequence[str | Path], category: str = CATEGORY, stdin: BinaryIO | None = None
 ) -> list[EvaluationItem]:
-    """The items in all files, in order. `category` is the field that names an item's category; - is JSONL from
-    `stdin`.
+    """The items in all files, in order. `category` is the field that names an item's category; the file
+    `-` is JSONL read from `stdin`.
     """
     items: list[EvaluationItem] = []
     named = False

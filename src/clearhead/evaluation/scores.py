@@ -97,7 +97,7 @@ class GroupScore:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Wilson's 95% interval for the accuracy."""
+        """The 95% Wilson score interval for the accuracy."""
         return wilson(sum(each.correct for each in self.scores), self.items)
 
     @property

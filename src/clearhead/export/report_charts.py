@@ -158,7 +158,7 @@ def _text(x: float, y: float, text: str, anchor: str = "middle", role: str = "na
 
 
 def _step(span: float) -> float:
-    """The distance between about `TICKS` ticks: 1, 2 or 5 times a power of ten."""
+    """The spacing that gives about `TICKS` ticks: 1, 2 or 5 times a power of ten."""
     rough = span / TICKS
     power = 10.0 ** math.floor(math.log10(rough))
     return next(power * each for each in (1, 2, 5, 10) if power * each >= rough * (1 - 1e-9))

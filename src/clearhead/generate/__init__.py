@@ -14,7 +14,7 @@ slot when it finishes. A sequence's tokens do not depend on what else is in the 
 `batch_decoder.py`). The `Engine` runs a scheduler in a thread and accepts requests from any other thread
 (`engine.py`).
 
-`scoring.py` computes the log-probabilities of given texts, as one padded batch. The scheduler does so with the prompts
+`scoring.py` computes the log-probabilities of given texts, as one padded batch. The scheduler does so for the prompts
 of requests that ask for it, in chunks between two decoding steps (`scoring_queue.py`).
 
 The other decoders implement the same steps: `classic_decoders.py` for recurrent networks and n-gram models,
@@ -23,5 +23,5 @@ The other decoders implement the same steps: `classic_decoders.py` for recurrent
 On CUDA, `cuda_decoder.py` samples on the device and replays one CUDA graph per step, with decoders that are kept from
 one text to the next; `cuda_batch_decoder.py` does so for the scheduler. Both launch the kernels of a step
 (`cuda_step.py`): products and norms (`cuda_kernels.py`), attention (`cuda_attention.py`) and sampling
-(`cuda_sampling.py`). What they cannot do is decoded without CUDA graphs.
+(`cuda_sampling.py`). Requests that they do not support are decoded without CUDA graphs.
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-# Keywords by which a schema may allow, or need, properties that it does not list.
+# Keywords with which a schema may allow or require properties that it does not list.
 COMBINING = {"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if", "patternProperties", "dependentSchemas"}
 OPEN = COMBINING | {"additionalProperties", "minProperties"}
 # Keywords with which a value must match several schemas at once, apart from those that `_count_parts` counts.
@@ -48,7 +48,7 @@ def _close(schema: Any, definitions: bool) -> Any:
 
 
 def _intersects(schema: Any) -> bool:
-    """Whether a value may have to match two of its schemas at once, of which neither lists all properties."""
+    """Whether a value may have to match two of its schemas at once, neither of which lists all properties."""
     if isinstance(schema, list):
         return any(map(_intersects, schema))
     if not isinstance(schema, dict):

@@ -125,7 +125,7 @@ class ShiftingDecoder(TransformerDecoder):
         for block, rotation in zip(self.cache.blocks, self.network.rotations(back), strict=True):
             keys, values = (data[:, :, start + count : length].clone() for data in (block.key, block.value))
             if rotation is not None:
-                factor = torch.hypot(*rotation)  # of YaRN, by which keys are multiplied only once
+                factor = torch.hypot(*rotation)  # YaRN's, by which keys must be multiplied only once
                 angle = rotation[0] / factor, rotation[1] / factor
                 keys = rotate(keys.float(), angle).to(keys.dtype)
             block.key[:, :, start : length - count] = keys

@@ -110,7 +110,7 @@ def make_drafter(draft: object, tokenizer: Tokenizer, n_vocab: int) -> Drafter:
     if isinstance(draft, NGram):
         if draft.config.n_vocab != n_vocab:
             raise UserError(
-                f"the drafting model predicts {draft.config.n_vocab:,} tokens, and the model {n_vocab:,}: "
+                f"the drafting model has {draft.config.n_vocab:,} tokens, but the model has {n_vocab:,}: "
                 "expected an n-gram model with the same tokenizer"
             )
         return NGramDrafter(draft)

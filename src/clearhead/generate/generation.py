@@ -64,7 +64,7 @@ def generate_tokens(
 def continue_tokens(
     decoder: Decoder, ids: Sequence[Sequence[int]], samplers: Sequence[Sampler]
 ) -> Iterator[list[SampledToken]]:
-    """`generate_tokens` for samples that have diverged already, each with its own tokens so far."""
+    """`generate_tokens` for samples that have already diverged, each with its own tokens so far."""
     logits = decoder.prefill(torch.tensor([list(each) for each in ids]))
     while True:
         tokens = [sampler.sample(row) for sampler, row in zip(samplers, logits, strict=True)]
@@ -77,7 +77,7 @@ def generate_on_cuda(
 ) -> Iterator[list[SampledToken]]:
     """Like `generate_tokens`, but uses CUDA graphs until the context is full.
 
-    If the device cannot run them, it uses none.
+    If the device cannot run them, none are used.
     """
     ids = [list(request.ids) for _ in samplers]
     tokens_left = min(request.tokens, network.config.n_context - len(request.ids))

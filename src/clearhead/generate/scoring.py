@@ -34,13 +34,13 @@ from clearhead.networks import (
 
 MOST_TOKENS = 4096  # of a batch, with padding; a longer sequence is a batch of its own
 
-# From the next columns (B W) and which of them to predict from (B W, bool) to the logits (N V).
+# Maps the next columns (B W) and a mask of those to predict from (B W, bool) to logits (N V).
 ReadColumns = Callable[[Tensor, Tensor], Tensor]
 
 
 @dataclass(frozen=True)
 class ScoredToken:
-    """A token of a given text, with what the model predicted for its place.
+    """A token of a given text, with what the model predicted at its position.
 
     The first token of a sequence has no log-probability, because nothing precedes it.
     """
@@ -99,7 +99,7 @@ class ScoringBatch:
         self._device = next(network.parameters()).device
         T = max(self._lengths)
         self._ids = torch.zeros(len(sequences), T, dtype=torch.long)
-        self._wanted = torch.zeros(len(sequences), T, dtype=torch.bool)  # by the token predicted from
+        self._wanted = torch.zeros(len(sequences), T, dtype=torch.bool)  # marks the tokens to predict from
         for row, (ids, n) in enumerate(zip(sequences, self._lengths, strict=True)):
             self._ids[row, :n] = torch.tensor(ids[:n], dtype=torch.long)
             self._wanted[row, max(0, self.first[row] - 1) : n] = True
@@ -114,7 +114,9 @@ class ScoringBatch:
 
     @torch.inference_mode()
     def run_chunk(self, most: int = MOST_TOKENS) -> int:
-        """Process the next columns, of at most this many tokens but at least one column; return how many tokens."""
+        """Process the next columns: at most this many tokens, but at least one column. Return the number of
+        tokens.
+        """
         B = len(self.sequences)
         W = max(1, min(most, LOGITS_AT_ONCE // self._n_vocab) // B)
         columns = slice(self._position, self._position + W)

@@ -20,7 +20,7 @@ class ScoringQueue:
     def __init__(self, network: Network) -> None:
         self.network = network
         self.waiting: deque[Handle] = deque()
-        self.running: list[Handle] = []  # a row of the current batch each
+        self.running: list[Handle] = []  # one per row of the current batch
         self._batch: ScoringBatch | None = None
 
     @property
@@ -52,7 +52,7 @@ class ScoringQueue:
         return [(handle, text, row) for handle, text, row in scored if row is not None]
 
     def _start(self) -> ScoringBatch:
-        """Begin a batch with the next prompts for which as many alternatives are requested."""
+        """Begin a batch with the next prompts that request the same number of alternatives."""
         top = self.waiting[0].request.sampling.log_probabilities
         lengths: list[int] = []
         while self.waiting and len(lengths) < MOST_ROWS:

@@ -24,8 +24,8 @@ def write_grammar(
 ) -> str:
     """The grammar, in llguidance's Lark syntax, of a call to one of these tools.
 
-    Unless it is required, the reply may also be text, which may precede the call; with `text_schema`, it is JSON
-    instead, and nothing precedes the call.
+    Unless a call is required, the reply may also be text, which may precede the call; with `text_schema`, the text is
+    JSON, and nothing precedes the call.
     """
     before = CallText(tokenizer, syntax.before)
     calls = " | ".join(f"call{i}" for i in range(len(tools)))

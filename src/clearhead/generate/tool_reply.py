@@ -13,7 +13,7 @@ CALL_IDS = "/[a-zA-Z0-9]{9}/"
 
 
 class CallText:
-    """A part of a call as it is decoded, without special tokens, and in llguidance's Lark syntax, with them."""
+    """A part of a call, as it is decoded (without special tokens) and in llguidance's Lark syntax (with them)."""
 
     def __init__(self, tokenizer: Tokenizer, text: str) -> None:
         special = "|".join(map(re.escape, sorted(filter(None, tokenizer.specials), key=len, reverse=True)))

@@ -129,8 +129,8 @@ def _learn(
         rows = rows or {"static vectors": [*looked[0].row(0)[:-1], None]}
         rows |= {f"{kind}, seed {seed}": each.row(-1) for seed, each in enumerate(looked)}
         gaps = [each.gap for each in looked]
-        findings[f"{kind}: same sense minus other, lowest seed"] = min(gaps)
-        findings[f"{kind}: same sense minus other, highest seed"] = max(gaps)
+        findings[f"{kind}: same sense minus other, lowest over seeds"] = min(gaps)
+        findings[f"{kind}: same sense minus other, highest over seeds"] = max(gaps)
         maps.append(looked[0].draw_map(f"map, {kind} trained here", -1))
     return rows, findings, maps
 

@@ -32,7 +32,7 @@ def mean_prediction(teachers: Sequence[Network], inputs: Tensor, documents: Tens
 
 
 def position_losses(logits: Tensor, targets: Tensor, predicted: Tensor | None, true_share: float) -> Tensor:
-    """The loss of each position, 0 where it has no target: B T V, B T → B T. Without teachers, that of the target."""
+    """The loss of each position, 0 where it has no target: B T V, B T → B T. Without teachers, only the target's."""
     flat = logits.to(torch.promote_types(logits.dtype, torch.float32)).flatten(0, 1)
     found = F.cross_entropy(flat, targets.flatten(), ignore_index=IGNORED, reduction="none").view_as(targets)
     if predicted is None:

@@ -20,7 +20,7 @@ from clearhead.text.token_cache import tokenize
 from clearhead.text.tokenizer import Tokenizer
 from clearhead.training.objective import count_targets, evaluate
 
-MOST_POSITIONS = 2**14  # of a batch, to limit memory
+MOST_POSITIONS = 2**14  # in a batch, to limit memory
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,8 @@ def evaluate_texts(
     context: int | None = None,
     stride: int | None = None,
 ) -> Evaluation:
-    """Evaluate all texts in windows of `context` tokens, each `stride` tokens after the last; `report(done, total)`
-    receives token counts.
+    """Evaluate all texts in windows of `context` tokens, each `stride` tokens after the previous one;
+    `report(done, total)` receives token counts.
 
     Documents and conversations do not see each other: each has the loss that it would have alone. If the model
     expects a start token, every window begins with it.

@@ -63,7 +63,7 @@ def evaluate(
 
 
 def predict_in_parts(network: Network, window: Batch, device: torch.device) -> Iterator[tuple[int, Tensor]]:
-    """The logits of a window in slices of positions: pairs of the first one and B t V.
+    """The logits of a window in slices of positions: pairs of the first position and B t V logits.
 
     Documents in one row do not see each other.
     """
@@ -72,7 +72,7 @@ def predict_in_parts(network: Network, window: Batch, device: torch.device) -> I
 
 
 def _own_windows(windows: Iterable[Batch], group: ProcessGroup) -> Iterator[tuple[Batch, bool]]:
-    """Each rank takes every `world_size`-th window; the second item tells whether it counts.
+    """Each rank takes every `world_size`-th window; the second item indicates whether it counts.
 
     Sharded ranks must all run the network the same number of times, so at the end, ranks without a window repeat
     the last one.

@@ -101,7 +101,7 @@ class TrainingStep:
         """Before `forward_backward`, add token noise to the batch and let the teachers predict what follows.
 
         Return whether they had to predict it: `number` determines the batch and the seed of its noise, so if
-        batches repeat, the predictions of an earlier batch with the same number are used.
+        batches repeat, the predictions for an earlier batch with the same number are used.
         """
         self.set_up(batch)
         with self._running():
@@ -208,7 +208,7 @@ class TrainingStep:
         return chunked_loss(network, inputs, targets, self.weight, self.recipe.compiled, documents=documents)
 
     def _student_loss(self, taught: _Prediction, targets: Tensor, documents: Tensor | None = None) -> Tensor:
-        """The same for a student."""
+        """The same for a student, which also learns from its teachers' predictions."""
         logits = self._logits(taught.inputs, documents)
         return distillation_loss(logits, targets, taught.probabilities, self.recipe.true_share) * self.weight
 

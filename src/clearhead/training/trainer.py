@@ -35,7 +35,7 @@ class StepRecord:
 
 
 class Trainer:
-    """Runs `recipe.steps` training steps, in step with all ranks, and yields a record after each."""
+    """Runs `recipe.steps` training steps, synchronized with all ranks, and yields a record after each."""
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class Trainer:
         return StepRecord(self.step, loss, norm, lr_scale, rate, tokens, time.perf_counter() - start, skipped)
 
     def ask_teachers(self) -> float:
-        """Let the teachers, if any, read the batch of this step; return the seconds that it took if batches repeat.
+        """Let the teachers, if any, read the batch of this step; return the seconds it took if batches repeat, else 0.
 
         Only then is the time counted separately from the step, since later steps do not need the teachers.
         """

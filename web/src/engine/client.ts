@@ -261,7 +261,7 @@ export class ApiClient {
     return (await this.#request("POST", "/api/lesson/batch", request, signal)).json();
   }
 
-  /** The page as one HTML file that opens where the page is now. */
+  /** The page as one HTML file that opens in the view that is shown now. */
   async pageFile(request: PageFileRequest): Promise<string> {
     return (await this.#request("POST", "/api/page_file", request)).text();
   }

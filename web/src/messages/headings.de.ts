@@ -136,10 +136,10 @@ export const HEADINGS: Messages["labs"]["headings"] = {
     "cosine between the first two, *": "Kosinus der ersten beiden, *",
     "same sense, *": "gleiche Bedeutung, *",
     "other sense, *": "andere Bedeutung, *",
-    "*: same sense minus other, lowest seed":
-      "*: gleiche minus andere Bedeutung, Durchgang mit dem niedrigsten Wert",
-    "*: same sense minus other, highest seed":
-      "*: gleiche minus andere Bedeutung, Durchgang mit dem höchsten Wert",
+    "*: same sense minus other, lowest over seeds":
+      "*: gleiche minus andere Bedeutung, niedrigster Wert aller Durchgänge",
+    "*: same sense minus other, highest over seeds":
+      "*: gleiche minus andere Bedeutung, höchster Wert aller Durchgänge",
   },
   pronoun: {
     model: "Modell",

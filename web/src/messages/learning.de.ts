@@ -35,7 +35,7 @@ export const learning: Messages["learning"] = {
   errors: (token) => `p − y an den Logits nach „${token}“`,
   errorsHint:
     "Die Wahrscheinlichkeit des Ziels sollte 1 sein, alle anderen 0. Der Gradientenabstieg erhöht den Logit des Ziels und senkt die anderen.",
-  pushesLogits: "Balken: rechts erhöht (↑), links gesenkt (↓).",
+  pushesLogits: "Balken nach rechts erhöhen den Logit (↑), Balken nach links senken ihn (↓).",
   mean: (n) =>
     n === 1 ? "Gradient: $p - y$" : `Gradient: $(p - y) / ${n}$, weil der Verlust ein Mittelwert ist`,
   others: (count) => `${count} andere`,
@@ -85,7 +85,7 @@ export const learning: Messages["learning"] = {
   change: "Änderung",
   after: "neuer Wert",
   pushes:
-    "Balken: rechts nach oben (↑), links nach unten (↓). Ein positiver Gradient senkt das Gewicht, ein negativer hebt es.",
+    "Balken nach rechts heben das Gewicht (↑), Balken nach links senken es (↓). Ein positiver Gradient senkt es, ein negativer hebt es.",
   otherParts: (n) => (n === 1 ? "1 anderer" : `${n} andere`),
   partsSum: "der Gradient: die Summe aller Teile",
   rate: (rate) => `Lernrate ${rate}`,

@@ -36,7 +36,7 @@ export const learning = {
   errors: (token: string) => `p − y at the logits after “${token}”`,
   errorsHint:
     "The target's probability should be 1 and all others 0. Gradient descent raises the logit of the target and lowers the others.",
-  pushesLogits: "Bars: to the right, raised (↑); to the left, lowered (↓).",
+  pushesLogits: "Bars to the right raise the logit (↑), bars to the left lower it (↓).",
   mean: (n: number) =>
     n === 1 ? "Gradient: $p - y$" : `Gradient: $(p - y) / ${n}$, because the loss is a mean of ${n}`,
   others: (count: string) => `${count} others`,
@@ -87,7 +87,7 @@ export const learning = {
   change: "change",
   after: "new value",
   pushes:
-    "Bars: to the right, up (↑); to the left, down (↓). A positive gradient pushes the weight down, a negative one up.",
+    "Bars to the right push the weight up (↑), bars to the left down (↓). A positive gradient pushes it down, a negative one up.",
   otherParts: (n: number) => (n === 1 ? "1 other" : `${n} others`),
   partsSum: "the gradient: the sum of all parts",
   rate: (rate: string) => `peak learning rate ${rate}`,

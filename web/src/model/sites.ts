@@ -92,7 +92,7 @@ export function siteShape(config: Config, length: number, name: string): [number
   return [length, part.startsWith("hidden") ? config.d_hidden : config.d_model];
 }
 
-/** What a number is used for, which decides its color. */
+/** What a number is used for, which determines its color. */
 export type Role = "query" | "key" | "value" | "attention" | "residual" | "feedforward";
 
 export function roleOf(part: string): Role {

@@ -121,7 +121,7 @@ test("writes what the logit lens reads above blocks that are wide enough", () =>
   expect(texts(30)).not.toContain("␣in");
 });
 
-test("a word that the logit lens reads loses its space sign before its letters", () => {
+test("in narrow blocks, a word of the logit lens loses its space sign before any letters", () => {
   const layout = layOutFlow(1366, 470, 2, 0);
   const stream = new Matrix(Float32Array.of(1, 1, 1, 1, 1, 1), 3, 2);
   const count = Math.floor(layout.columns.blocks.width / 24); // cells as narrow as on a small screen

@@ -36,7 +36,7 @@ test("positions on a line keep their order and are moved apart within their limi
   expect(spreadOut([], 10, 0, 100)).toEqual([]);
 });
 
-test("points are pushed apart, even from one place or a corner", () => {
+test("points are pushed apart, even if all are in one place or a corner", () => {
   const apart = [
     { x: 20, y: 20 },
     { x: 80, y: 80 },

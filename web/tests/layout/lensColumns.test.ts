@@ -16,6 +16,6 @@ test("few columns are not stretched, and all of them are visible", () => {
   expect(fitLensColumns(1243, 23)).toEqual({ width: 54, shown: 23 });
 });
 
-test("before it is laid out there is one column", () => {
+test("there is one column before the view is laid out", () => {
   expect(fitLensColumns(-74, 9)).toEqual({ width: 54, shown: 1 });
 });

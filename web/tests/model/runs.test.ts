@@ -66,7 +66,7 @@ test("a run limited by time is too short if it made only a few steps", () => {
   expect([isShortTime(0.3), isShortTime(1), isShortTime(null)]).toEqual([true, false, false]);
 });
 
-test("the shortest finished run is the measure for another", () => {
+test("the shortest finished run shows what the computer can do", () => {
   const runs = [
     { name: "long", state: "finished", minutes: 3, steps_done: 900 },
     { name: "short", state: "finished", minutes: 1, steps_done: 200 },

@@ -53,7 +53,7 @@ test("the gradient matches finite differences", () => {
     }
 });
 
-test("the loss of equal scores is that of a guess", () => {
+test("the loss of equal scores is that of uniform guessing", () => {
   const model = { width: 2, inputs: new Float64Array(2 * 5), outputs: new Float64Array(2 * 5) };
   expect(lossAndGradient(model, new Float64Array(25).fill(1)).loss).toBeCloseTo(Math.log(5), 12);
 });

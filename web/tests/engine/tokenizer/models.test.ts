@@ -48,7 +48,7 @@ const VOCABULARY: [string, number][] = [
   ["😀", -2],
 ];
 
-test("a unigram model takes the most likely division", () => {
+test("a unigram model takes the most likely segmentation", () => {
   const model = makeModel({ type: "Unigram", vocab: VOCABULARY, unk_id: 0 });
   expect(model.tokenize("abab")).toEqual([3, 3]);
   expect(model.tokenize("bab")).toEqual([2, 3]);

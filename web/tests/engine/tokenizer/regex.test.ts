@@ -19,7 +19,7 @@ test("a dot matches all but a line feed, and anchors match at lines", () => {
   expect(find("\\A.|.\\z", "ab\ncd")).toEqual(["a", "d"]);
 });
 
-test("possessive quantifiers and atomic groups do not give back", () => {
+test("possessive quantifiers and atomic groups do not backtrack", () => {
   expect(find("a++a", "aaa")).toEqual([]);
   expect(find("a?+ab", "ab")).toEqual([]);
   expect(find("(?>a+)ab", "aab")).toEqual([]);
