@@ -59,7 +59,7 @@ TUNINGS: dict[int, list[dict[str, Any]]] = {
         {"warps": 2, "head_outputs": 8},
         *({"head_outputs": outputs} for outputs in (2, 8)),
         *({"parts": parts} for parts in (2, 8)),
-        {"parts": 2, "positions_of_one": 128},
+        *({"tile_of_one": tile} for tile in ((32, 4), (64, 2), (128, 4))),
         *({"chunk": chunk} for chunk in (512, 2048)),
         {"scan_warps": 8},
         {"early": False},
@@ -70,10 +70,8 @@ TUNINGS: dict[int, list[dict[str, Any]]] = {
             {"chunk": chunk, "scan_warps": warps}
             for chunk, warps in ((1024, 8), (2048, 4), (2048, 8), (4096, 8))
         ),
-        {"head": "library"},
-        *({"positions": positions} for positions in (16, 64)),
-        *({"attention_warps": warps} for warps in (2, 8)),
-        *({"inputs": inputs} for inputs in (384, 768)),
+        *({"tile": tile} for tile in ((16, 2), (32, 1), (32, 4), (64, 2), (64, 4))),
+        *({"inputs": inputs} for inputs in (384, 512, 1024)),
         *({"stages": stages} for stages in (3, 5)),
         {"products": "library"},
         {"early": False},

@@ -51,7 +51,7 @@ def compare(name, samples, settings, shape, products):
         return make_samplers(sampling, tokenizer, network.config.n_vocab, PROMPT, 5, samples)
 
     def build(weights, count, size):
-        tuning = Tuning(64, 256, positions_of_one=16, positions=16, inputs=64, products=products)
+        tuning = Tuning(64, 256, tile_of_one=(16, 4), tile=(16, 2), inputs=64, products=products)
         return cuda_decoder.CudaDecoder(weights, count, size, tuning)
 
     pool = cuda_decoder.DecoderPool(build)

@@ -41,6 +41,7 @@ MOST_SLOTS = 256
 AHEAD = 32  # steps that the rows have random numbers for
 MOST_TOGETHER = 2048  # tokens of prompts in one forward pass
 SMALLEST = 16  # positions of a context, for the warm-up
+WARM_UP = 32  # tokens of a prompt
 
 
 class CudaBatchDecoder(BatchDecoder):
@@ -69,8 +70,9 @@ class CudaBatchDecoder(BatchDecoder):
         for width in self.widths[::-1]:  # the others fit into the memory that the largest reserves
             self._capture(width, graph, tuning or Tuning())
         if self.device.type == "cuda":  # load the kernels of a prefill, for one prompt and for many
-            for count in (1, min(slots, self.most_together // SMALLEST)):
-                self.prefill_together([[0] * SMALLEST] * count)
+            length = min(WARM_UP, network.config.n_context)
+            for count in (1, min(slots, self.most_together // length)):
+                self.prefill_together([[0] * length] * count)
             torch.cuda.synchronize(self.device)
 
     @torch.inference_mode()

@@ -26,6 +26,7 @@ from clearhead.model.transformer import Transformer
 # Of the table of rows: `cuda_kernels.py` names the first; the last are random numbers for the next steps.
 COLUMNS, UNIFORM = 12, 8
 FEW_ROWS, MANY_ROWS = 16, 64  # of a tile of a product; tensor cores need 16
+MOST_PARTS = 8  # of a product
 WeightAndBias = tuple[Tensor, Tensor | None]  # a weight, outputs × inputs, and a bias
 
 
@@ -38,16 +39,14 @@ class Tuning:
     head_outputs: int = 4  # of the unembedding
     warps: int = 1
     parts: int = 4  # of the past, for attention
+    tile_of_one: tuple[int, int] = (64, 4)  # positions of the past at once, and warps, for attention
     # For several.
     products: Literal["library", "own"] = "own"  # which kernels multiply matrices
-    head: Literal["library", "own"] = "own"  # the same for the unembedding
-    inputs: int = 512  # per part of a product with few outputs
+    inputs: int = 768  # per part of a product with few outputs
     stages: int = 4  # of the pipeline of a product
     programs: int = 192  # for attention, if these divide the past into more parts than one
+    tile: tuple[int, int] = (32, 2)
     # For both.
-    positions_of_one: int = 64  # of the past at once
-    positions: int = 32
-    attention_warps: int = 4
     chunk: int = 1024  # tokens of the vocabulary per program that scans logits
     scan_warps: int = 4
     early: bool = True  # start a kernel before the previous one ends (Hopper and later)
@@ -236,15 +235,12 @@ class CudaStep:
 
     def _count_parts(self, K: int) -> int:
         """Into how many parts a product with few outputs and K inputs is divided."""
-        return 1 if self.tuning.products == "library" else -(-K // self.tuning.inputs)
+        return 1 if self.tuning.products == "library" else min(MOST_PARTS, -(-K // self.tuning.inputs))
 
     def _multiply(self, x: Tensor, matrix: WeightAndBias, out: Tensor, activation: str = "none") -> None:
         """out = f(x Wᵀ + b) for several sequences; `out` may have parts that are still to be added (parts B N)."""
         weight, bias = matrix
         parts = len(out) if out.ndim == 3 else 1
-        if out is self.logits and self.tuning.head == "library" and self.dtype != torch.float32:
-            torch.ops.aten.mm.dtype_out(x, weight.t(), torch.float32, out=out)
-            return
         if self.tuning.products == "library" and out is not self.logits:
             to = out.view(out.shape[-2:])
             if bias is None:
@@ -267,12 +263,12 @@ class CudaStep:
         gains = block.gains or (self.stream, self.stream)
         window = config.window if i in config.local_blocks else 2**30
         D = _power(config.d_head)
+        positions, warps = self.tuning.tile_of_one if self.B == 1 else self.tuning.tile
         self.attention.attend[(self.B, config.n_head, self.parts)](
             self.rows, self.projected, keys, values, *gains, cosines, sines, self.mixed, self.divided,
             1 / math.sqrt(config.d_k), keys.shape[2], window, config.norm_epsilon, config.n_head, config.n_kv_head,
             config.d_head, cosines.shape[1] if rotation else 0, block.gains is not None, self.parts, self.early, D,
-            (self.tuning.positions_of_one if self.B == 1 else self.tuning.positions) // (1 if D <= 64 else 2),
-            **self._options(self.tuning.attention_warps),
+            positions // (1 if D <= 64 else 2), **self._options(warps),
         )  # fmt: skip
         if self.parts > 1 and not self.one:
             self.attention.combine[(self.B, config.n_head)](

@@ -29,7 +29,9 @@ from clearhead.text.tokens import Tokens
 FORMAT = 1
 
 # When and how, as measured (docs/experiments.md).
-LEAST_EPOCHS, LEAST_MINUTES = 200, 1.5  # that a single model would train; 20 are too few, and 250 enough
+LEAST_MINUTES = 1.5
+# That a single model would train: in nine minutes, 20 are too few, and 34 enough; in less than three, 250 are enough.
+LEAST_EPOCHS, LEAST_EPOCHS_IF_SHORT, SHORT = 30, 200, 5.0  # minutes
 LEAST_EPOCHS_ON_GPU = 60  # of the largest model that suits the text, before it is compiled
 LEAST_MINUTES_OF_GENERATIONS = 5.0  # on a GPU
 # Teachers of a student; teachers of a student that itself teaches; the number of such students.
@@ -153,7 +155,10 @@ def choose_teaching(
 
     `plan` is that of a single model.
     """
-    if not _may_have_teachers(request) or plan.share < 1 or plan.epochs(len(tokens)) < LEAST_EPOCHS:
+    if not _may_have_teachers(request) or plan.share < 1:
+        return None
+    assert request.minutes is not None
+    if plan.epochs(len(tokens)) < (LEAST_EPOCHS_IF_SHORT if request.minutes < SHORT else LEAST_EPOCHS):
         return None
     teaching = plan_teaching(request, saved_request, text_sha256, FEW)
     assert plan.seconds is not None
