@@ -141,7 +141,7 @@ def _story(seed: int, number: int) -> str:
 
 
 def _ending(seed: int, number: int) -> str:
-    """A sentence of a story, or the rest of the story from it; sometimes a whole story, with "Once upon a time"."""
+    """A sentence of a story, or the story from there on; sometimes all of it, beginning "Once upon a time"."""
     random = _random("ending", seed, number)
     parts = sentences(story(seed + 1000, number).text)
     if parts[0].startswith("Once a ") and random.random() < 0.5:

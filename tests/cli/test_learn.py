@@ -7,6 +7,7 @@ import re
 import pytest
 
 import clearhead as ch
+from clearhead.cli.learn import _why
 
 TEXT = "The cat sat."
 
@@ -88,3 +89,26 @@ def test_errors_are_one_line(options, words, refused, model_folder):
 
 def test_text_of_one_token_has_nothing_to_learn(refused, model_folder):
     refused("learn", model_folder, "T", words="no next token to learn")
+
+
+@pytest.mark.parametrize(
+    ("cause", "gradient", "after", "expected"),
+    [
+        (None, 0.1, 1.0, "It stays the same."),
+        ("gradient", 0.1, 0.9, "It goes down because its gradient is positive."),
+        (
+            "momentum",
+            0.1,
+            1.1,
+            "It goes up although its gradient is positive: the deciding term is momentum.",
+        ),
+        (
+            "second_moment",
+            -0.1,
+            1.1,
+            "It goes up, as its negative gradient requires: the deciding term is second moment.",
+        ),
+    ],
+)
+def test_reason_agrees_with_the_direction(cause, gradient, after, expected):
+    assert _why({"cause": cause, "gradient": gradient, "before": 1.0, "after": after}) == expected

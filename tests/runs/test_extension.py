@@ -85,7 +85,7 @@ def test_extension_continues_steps_metrics_and_optimizer_state(lines, tmp_path):
     assert run.losses[-1] < run.losses[4]
 
 
-def test_schedule_is_warmed_up_and_decayed_again(lines, tmp_path):
+def test_learning_rate_is_warmed_up_and_decayed_again(lines, tmp_path):
     texts = one_text(lines)
     train(open_run(tmp_path / "run", texts, resume=False, steps=20))
     train(open_run(tmp_path / "run", texts, steps=40))

@@ -139,7 +139,7 @@ def test_settings_that_do_not_fit_are_rejected(settings, message, text, teachers
 
 
 def test_student_worse_than_a_teacher_is_reported():
-    """Both losses are those of the same validation text."""
+    """Both losses are measured on the same validation text."""
     taught = Teachers((), None, 8, None, (2.5, 2.0))
     run = SimpleNamespace(losses=[3.0, 2.4], teachers=taught, request=SimpleNamespace(teachers=2))
     [message] = summarize(run)

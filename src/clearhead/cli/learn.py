@@ -125,7 +125,8 @@ def _why(document: dict[str, Any]) -> str:
     cause, gradient = document["cause"], document["gradient"]
     if cause is None:
         return "It stays the same."
-    goes = f"It goes {'up' if document['after'] > document['before'] else 'down'}"
+    change = document["after"] - document["before"]
+    goes = f"It goes {'up' if change > 0 else 'down'}"
     sign = "positive" if gradient > 0 else "negative" if gradient < 0 else "0"
     if cause == "gradient":
         return f"{goes} because its gradient is {sign}."
@@ -133,7 +134,10 @@ def _why(document: dict[str, Any]) -> str:
         return f"{goes} because weight decay pulls it toward 0, more strongly than anything else moves it."
     if cause.startswith("adapter"):
         return f"{goes} because its adapters change."
-    return f"{goes} although its gradient is {sign}: the deciding term is {cause.replace('_', ' ')}."
+    relation = (
+        f", as its {sign} gradient requires" if gradient * change < 0 else f" although its gradient is {sign}"
+    )
+    return f"{goes}{relation}: the deciding term is {cause.replace('_', ' ')}."
 
 
 def _step_document(lesson: Lesson, effect: StepEffect) -> dict[str, Any]:

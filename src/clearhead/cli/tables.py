@@ -71,7 +71,7 @@ def number_table(tokens: Sequence[str], values: Tensor, rows: range, columns: ra
 
 
 def weight_table(rows: Sequence[str], columns: Sequence[str], values: Sequence[Sequence[float]]) -> Text:
-    """Named weights from 0 to 1, to five decimals, as in the lectures, darker for larger ones."""
+    """A table of weights from 0 to 1, with five decimals, as in the lectures; larger weights are darker."""
     side = max(map(len, rows))
     widths = [max(WEIGHT, len(column)) for column in columns]
     names = "".join(f"  {name:>{width}}" for name, width in zip(columns, widths, strict=True))

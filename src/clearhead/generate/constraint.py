@@ -23,7 +23,7 @@ from clearhead.text.tokenizer import Tokenizer
 MAX_CHARACTERS = 2**16  # in an expression or a schema
 # Limits on the cost of matching, a fraction of a second and 50 MB; llguidance rejects what exceeds them.
 LIMITS = LLParserLimits(
-    initial_lexer_fuel=100_000,  # also bounds the text that llguidance finds to be the only possible one
+    initial_lexer_fuel=100_000,  # also bounds the text that a grammar forces
     step_lexer_fuel=200_000,
     step_max_items=50_000,
     max_lexer_states=50_000,

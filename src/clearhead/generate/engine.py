@@ -22,8 +22,8 @@ class Busy(Exception):  # noqa: N818 (a state of the engine, not the caller's er
 class Engine:
     """Serves requests in order of arrival; a request gets the same text regardless of the rest of the batch.
 
-    `slots` samples are generated at once and `queue` requests may wait. Close the engine, or use it in a
-    `with` statement.
+    On CUDA, this holds up to rounding (see `cuda_batch_decoder.py`). `slots` samples are generated at once and
+    `queue` requests may wait. Close the engine, or use it in a `with` statement.
     """
 
     def __init__(

@@ -32,7 +32,7 @@ class Factor(NamedTuple):
 
 
 class ChainTerm(NamedTuple):
-    """One number that is computed from the explained one: its gradient times its derivative."""
+    """A number that is computed from the explained one, to whose gradient it adds its own times its derivative."""
 
     name: str
     at: NumberIndex

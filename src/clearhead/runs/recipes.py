@@ -26,7 +26,7 @@ MAX_REGULARIZATION = (0.3, 0.4, 0.1)
 # With this many parameters per token of the text, 8 epochs need as much regularization as 16
 # (docs/experiments.md).
 LARGE_PER_TOKEN = 10
-# For a student, whose teachers regularize it: measured with texts of characters (see docs/experiments.md).
+# For a student, whose teachers regularize it: measured on character-level texts (see docs/experiments.md).
 STUDENT, STUDENT_IF_REPEATED = (0.1, 0.2, 0.05), (0.1, 0.4, 0.05)
 # A student's batches repeat after this many epochs, at least a few, if its teachers' predictions for them fit into
 # a share of the memory (see docs/experiments.md).

@@ -725,7 +725,7 @@ export const en = {
       dot: "largest products first",
       softmax: "this, then the largest",
       mean: "largest first",
-      scale: "farthest from mean first",
+      scale: "farthest from the mean first",
       "root mean square": "largest first",
       "head norm": "this, then the largest",
     } as Partial<Record<string, string>>,
@@ -814,7 +814,7 @@ export const en = {
     weights: "attention",
     strips: "color strip under a column: negative → positive",
     barsSay:
-      "How much each block added to each token's vector, relative to the vector's length: half a cell means the same length. Above the bars: the token that the logit lens reads after each block.",
+      "How much each block added to each token's vector, relative to the vector's length: a bar fills half a cell if both are equally long. Above the bars: the token that the logit lens reads after each block.",
     space: "␣ space",
     spaceSays: "A space before a word is part of its token: “␣it” and “it” are two tokens.",
     own: "Each column has its own color scale, set by its largest numbers.",

@@ -173,7 +173,7 @@ export const HEADINGS: Messages["labs"]["headings"] = {
     adjective: "Adjektiv",
     "accuracy at the end": "Genauigkeit am Satzende",
     "attention to the antecedent minus that to the other noun":
-      "Aufmerksamkeit auf das Bezugswort minus auf das andere Nomen",
+      "Aufmerksamkeit auf das Bezugswort minus der auf das andere Nomen",
     "answers flipped by patching the pronoun's vector":
       "Antworten, die der Vektor des Pronomens aus dem anderen Satz umkehrt",
     "accuracy of a probe at the pronoun": "Genauigkeit einer Sonde beim Pronomen",

@@ -131,7 +131,7 @@ export const LABS: Messages["labs"]["translated"] = {
     description:
       "„I have to make sure that the cat gets fed“; „I forgot to make sure that the dog gets fed.“ Ein Skip-Gram-Modell lernt, für jedes Wort der eingebauten Geschichten die umgebenden Wörter vorherzusagen. Dadurch bekommen Wörter in ähnlicher Umgebung ähnliche Vektoren: Der Katze am nächsten sind die anderen Tiere, darunter der Hund.",
     question:
-      "Welche Wörter sind „anna“ oder „red“ am nächsten? Sind es bei einem Fenster von 10 immer noch die, die an der Stelle der Katze stehen könnten?",
+      "Welche Wörter sind „anna“ oder „red“ am nächsten? Stehen „cat“ bei einem Fenster von 10 immer noch die Wörter am nächsten, die es ersetzen könnten?",
     settings: {
       word: "das Wort, dessen Nachbarn gezeigt werden; es muss in den Geschichten vorkommen",
       count: "Anzahl der gezeigten Nachbarn",

@@ -28,7 +28,7 @@ export const STOPS_000: Record<string, StopText> = {
     hint: "Multipliziere jeden Wert mit seinem Gewicht und addiere die Produkte.",
     solution: "$0{,}5 \\cdot 2 + 0{,}25 \\cdot 4 + 0{,}25 \\cdot 10 = 1 + 1 + 2{,}5$, also {answer}.",
     notes:
-      "Das ist das Bild der Vorlesung mit zwei Schichten, hier mit den Gewichten des geladenen Modells. Verlasse die Ansicht mit Esc, gib oben auf der Seite einen anderen Satz ein und lass die Gruppe raten, wohin ein Token blickt. Ein Gewicht sagt, wie viel von einem Token genommen wird, nicht was: Das bestimmt der Wert.",
+      "Das ist das Bild der Vorlesung mit zwei Schichten, hier mit den Aufmerksamkeitsgewichten des geladenen Modells. Verlasse die Ansicht mit Esc, gib oben auf der Seite einen anderen Satz ein und lass die Gruppe raten, wohin ein Token blickt. Ein Gewicht sagt, wie viel von einem Token genommen wird, nicht was: Das bestimmt der Wert.",
   },
   "000.3": {
     title: "Die einfachste Aufmerksamkeit",
@@ -148,7 +148,7 @@ export const FIGURES_000: typeof Labels = {
   lines: "Linien vom gewählten Token zu denen, auf die es achtet",
   notShown: (share) => `${share} des Gewichts liegen auf Tokens, die nicht gezeigt sind.`,
   mostWeight: (from, to, share) => `„${from}“ legt das meiste Gewicht auf „${to}“: ${share}.`,
-  ownText: (model) => `Die Gewichte des Modells ${model} für den Text oben auf der Seite.`,
+  ownText: (model) => `Die Aufmerksamkeitsgewichte des Modells ${model} für den Text oben auf der Seite.`,
   vectors: "Vektoren",
   sources: { hand: "Von Hand", model: "Im Modell" },
   forToken: "Token",

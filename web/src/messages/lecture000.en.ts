@@ -15,7 +15,7 @@ export const STOPS_000: Record<string, StopProse> = {
     notice:
       "The thickness of a line is its weight. Choose other tokens: no line leads to a later one. Choose other heads: each selects in its own way.",
     notes:
-      "This is the lecture's picture of two layers, with the weights of the model that is loaded. Leave with Esc, type another sentence at the top of the page, and let the class guess where a token will look. A weight says how much is taken from a token, not what is taken: the value determines that.",
+      "This is the lecture's picture of two layers, with the attention weights of the loaded model. Leave with Esc, type another sentence at the top of the page, and let the class guess where a token will look. A weight says how much is taken from a token, not what is taken: the value determines that.",
   },
   "000.3": {
     idea: "No matrices yet. Similar vectors have a large dot product, so take it as the score: $\\text{score}(x_i, x_j) = x_i \\cdot x_j$. The softmax over all $j \\le i$ turns scores into weights $\\alpha_{ij}$, and the output is the weighted sum of the vectors themselves, $a_i = \\sum_{j \\le i} \\alpha_{ij}\\, x_j$.",
@@ -95,7 +95,8 @@ export const FIGURES_000 = {
   notShown: (share: string) => `${share} of the weight is on tokens that are not shown.`,
   mostWeight: (from: string, to: string, share: string) =>
     `“${from}” puts the most weight on “${to}”: ${share}.`,
-  ownText: (model: string) => `The weights of the model ${model} on the text at the top of the page.`,
+  ownText: (model: string) =>
+    `The attention weights of the model ${model} on the text at the top of the page.`,
   vectors: "Vectors",
   sources: { hand: "By hand", model: "In the model" },
   forToken: "Token",

@@ -42,7 +42,7 @@ export class GpuRunner {
     return null;
   }
 
-  /** Frees the GPU's memory. */
+  /** Frees the model's memory on the GPU. */
   close(): void {
     this.#closed = true;
     void this.#opened?.then(
