@@ -7,7 +7,7 @@
 
 equal         greedy tokens in float32 that equal those of decoding without the kernels, before the first difference
 distribution  bfloat16: divergence from float32 of the kernels' logits, and of those computed without the kernels
-steps         tokens per second for 1 and 64 sequences: steps alone, and everything included on the first calls
+steps         tokens per second for 1 and 64 sequences: steps alone, and the first three calls as a whole
 profile       microseconds per kernel
 tune          the same for other divisions of the work among programs
 serve         64 streams from one engine: tokens per second overall and while all run, and seconds until the first token

@@ -1,4 +1,4 @@
-"""LoRA adapters in PEFT's format: a folder with thin matrices, which are added to the matrices of a base model."""
+"""LoRA adapters in PEFT's format: low-rank matrices, whose products are added to a base model's weights."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ Write order: tensors and state into a temporary folder, each flushed; a manifest
 last; then the folder is renamed and its parent flushed. An older checkpoint is deleted only after the new one
 has been read back. Nothing is pickled.
 
-In a sharded run, every rank writes its shard to safetensors files, as PyTorch's distributed checkpoints do;
+In a sharded run, every rank writes its shard to safetensors files, with PyTorch's distributed checkpointing;
 any number of ranks can read them.
 """
 

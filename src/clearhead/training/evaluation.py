@@ -90,7 +90,7 @@ def evaluate_texts(
 
 
 def _check_windows(config: AnyConfig, context: int | None, stride: int | None) -> tuple[int, int]:
-    """The length of the windows and the distance between them; by default, the model's context for both."""
+    """The length of the windows, by default the model's context, and the stride, by default that length."""
     context = config.n_context if context is None else context
     least = min(2, config.n_context)
     if type(context) is not int or not least <= context <= config.n_context:

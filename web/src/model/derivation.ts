@@ -307,7 +307,7 @@ export function visiblePositions(config: Config, block: number, query: number): 
   return [first, query + 1];
 }
 
-/** Of the weighted values of a query, whose rows are keys: all columns of the keys that it can attend to. */
+/** The columns shown in a key's row of a query's weighted values: none if the query cannot attend to it. */
 export function visibleWeighed(config: Config, block: number, query: number, key: number): [number, number] {
   return isVisible(config, block, query, key) ? [0, Infinity] : [0, 0];
 }

@@ -2,7 +2,7 @@
 
 import { BYTES_PER_NUMBER, type NumberType } from "./kernels";
 
-/** A copy of `count` numbers that start at an address of a buffer, which is a multiple of their size. */
+/** A copy of `count` numbers of a buffer, from `address` on, which is a multiple of their size. */
 export function decodeNumbers(
   type: NumberType,
   buffer: ArrayBufferLike,
