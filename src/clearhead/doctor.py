@@ -142,6 +142,7 @@ def _look_at_devices() -> Iterator[Finding]:
     yield Finding("software", "device", f"{message}; bfloat16 is {speed}")
     if best.type == "cuda":
         yield _look_at_generation(best)
+        yield from _look_at_models()
     if best.type == "cuda" and not can_compile(best):
         yield Finding(
             "software",
@@ -167,6 +168,18 @@ def _look_at_generation(device: torch.device) -> Finding:
     do = {"no C compiler": "install gcc or clang", "Triton is": "pip install triton"}
     remedy = next((what for start, what in do.items() if reason.startswith(start)), None)
     return Finding("software", "generation", f"slow, without CUDA graphs: {reason}", "missing", remedy)
+
+
+def _look_at_models() -> Iterator[Finding]:
+    """The models here that CUDA graphs do not support."""
+    from clearhead.formats.listing import list_models
+    from clearhead.formats.places import all_places
+    from clearhead.generate.cuda_decoder import cannot_decode_config
+
+    reasons = {each.name: cannot_decode_config(each.config) for each in list_models(all_places())}
+    slow = [f"{name} ({reason})" for name, reason in reasons.items() if reason is not None]
+    if slow:
+        yield Finding("software", "no graphs for", "; ".join(slow))
 
 
 def _needed() -> list[str]:

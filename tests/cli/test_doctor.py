@@ -94,6 +94,15 @@ def test_generation_on_a_gpu_is_reported_with_the_reason_if_it_is_slow(monkeypat
     assert "one CUDA graph per token" in found.message
 
 
+def test_models_without_cuda_graphs_are_named(copied_model, monkeypatch):
+    Path("runs").mkdir()
+    copied_model.rename("runs/austen")
+    assert list(doctor._look_at_models()) == []
+    monkeypatch.setattr("clearhead.generate.cuda_decoder.MAX_VOCAB", 10)
+    [found] = doctor._look_at_models()
+    assert "runs/austen (the vocabulary has more than 10 tokens)" in found.message.split("; ")
+
+
 def test_defaults_file_is_checked(findings):
     assert findings()["clearhead.toml"]["state"] == "fine"
     Path("clearhead.toml").write_text("[train]\nminutes = 3\n")

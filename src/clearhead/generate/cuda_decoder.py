@@ -33,6 +33,7 @@ from clearhead.generate.cuda_step import (
 from clearhead.generate.sampler import SampledToken, Sampler
 from clearhead.generate.sampling import Sampling
 from clearhead.model.block import Block
+from clearhead.model.config import Config
 from clearhead.model.kv_cache import KVCache
 from clearhead.model.norm import Norm
 from clearhead.model.transformer import Transformer
@@ -50,6 +51,7 @@ SMALLEST = (
 )
 SYNC_EVERY = 16  # tokens between two reads by the CPU
 Replay = Callable[[], None]
+NOT_A_TRANSFORMER = "the model is not a single transformer"
 BROKEN = "a logit is infinite or not a number, so no token can be sampled: load the model in float32"
 
 
@@ -68,11 +70,10 @@ def cannot_run(device: torch.device) -> str | None:
     return None
 
 
-def cannot_decode(network: object) -> str | None:
-    """Why the kernels cannot decode with a network, wherever it is; None if they can."""
-    if type(network) is not Transformer:
-        return "the model is not a single transformer"
-    config = network.config
+def cannot_decode_config(config: object) -> str | None:
+    """Why the kernels cannot decode with networks of this config; None if they can."""
+    if not isinstance(config, Config):
+        return NOT_A_TRANSFORMER
     if not config.causal:
         return "the model is bidirectional"
     if config.capped:
@@ -81,12 +82,22 @@ def cannot_decode(network: object) -> str | None:
         return (
             "the model has no norms before attention and feed-forward, or a QK-norm over all heads together"
         )
-    if network.training:
-        return "the model is being trained"
     if max(config.d_model, config.d_hidden, config.n_head * config.d_head) > MAX_WIDTH or config.d_head > 256:
         return "the model is too wide"
     if config.n_vocab > MAX_VOCAB:
         return f"the vocabulary has more than {MAX_VOCAB:,} tokens"
+    return None
+
+
+def cannot_decode(network: object) -> str | None:
+    """Why the kernels cannot decode with a network, wherever it is; None if they can."""
+    if type(network) is not Transformer:
+        return NOT_A_TRANSFORMER
+    reason = cannot_decode_config(network.config)
+    if reason is not None:
+        return reason
+    if network.training:
+        return "the model is being trained"
     known = (Transformer, Block, Norm, nn.Linear, nn.Embedding, nn.ModuleList, nn.Dropout, nn.Identity)
     for module in network.modules():
         plain = type(module) in known or type(module).__module__.startswith("clearhead.model.")
