@@ -110,6 +110,8 @@ def test_rewound_decoder_continues_as_if_nothing_had_been_processed(model):
     ("settings", "message"),
     [
         ({"draft": "missing.txt"}, "no such file"),
+        ({"draft": ""}, "no such file"),
+        ({"draft": "."}, "a folder"),
         ({"draft": 3}, "expected 'repeats'"),
         ({"draft": "repeats", "samples": 2}, "omit `samples`"),
         ({"draft": "repeats", "edit": {"block.0.attention": 0}}, "omit draft"),

@@ -116,8 +116,9 @@ def make_drafter(draft: object, tokenizer: Tokenizer, n_vocab: int) -> Drafter:
         return NGramDrafter(draft)
     if not isinstance(draft, str | Path):
         raise UserError(f"draft = {draft!r}: expected {REPEATS!r}, the path of a text, or an n-gram model")
-    if not Path(draft).exists():
-        raise UserError(f"draft = {str(draft)!r}: no such file; expected {REPEATS!r} or the path of a text")
+    if not Path(draft).is_file():
+        what = "a folder" if draft and Path(draft).is_dir() else "no such file"
+        raise UserError(f"draft = {str(draft)!r}: {what}; expected {REPEATS!r} or the path of a text")
     with tempfile.TemporaryDirectory(prefix="clearhead-") as cache:
         tokens = tokenize(read_documents(Path(draft)), tokenizer, Path(cache))
         return NGramDrafter(
