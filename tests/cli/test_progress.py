@@ -8,7 +8,8 @@ import pytest
 from rich.console import Console
 
 from clearhead.cli import progress as shown
-from clearhead.cli.train import _suggest_use
+from clearhead.cli import train
+from clearhead.cli.train import _suggest_use, show_outcome
 from clearhead.runs.progress import Progress
 from clearhead.runs.progress_line import describe_progress
 from clearhead.training.trainer import StepRecord
@@ -56,6 +57,17 @@ def run_with(causal=True, conversations=False, template=None):
         tokens=SimpleNamespace(all_count=not conversations),
         tokenizer=SimpleNamespace(config={"chat_template": template}),
     )
+
+
+def test_settings_in_the_summary_are_shown_as_options(monkeypatch):
+    console = Console(file=io.StringIO(), width=200, markup=False)
+    monkeypatch.setattr(train, "err", console)
+    run = run_with()
+    run.model, run.notes = SimpleNamespace(training={}), []
+    message = "train a single model (`teachers=0`)"
+    outcome = SimpleNamespace(run=run, folder="m", error=None, finished=True, phase=None, summary=[message])
+    show_outcome(outcome)
+    assert console.file.getvalue().splitlines()[0] == "train a single model (--teachers 0)"
 
 
 def test_chat_is_suggested_after_training_on_conversations():

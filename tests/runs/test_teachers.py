@@ -141,11 +141,15 @@ def test_settings_that_do_not_fit_are_rejected(settings, message, text, teachers
 def test_student_worse_than_a_teacher_is_reported():
     """Both losses are measured on the same validation text."""
     taught = Teachers((), None, 8, None, (2.5, 2.0))
-    run = SimpleNamespace(losses=[3.0, 2.4], teachers=taught, request=SimpleNamespace(teachers=2))
+    request = SimpleNamespace(teachers=2, steps=None)
+    run = SimpleNamespace(losses=[3.0, 2.4], teachers=taught, request=request)
     [message] = summarize(run)
-    assert message.startswith(
-        "the validation loss is 2.4000, and one of the teachers ended at 2.0000: the student"
+    assert message == (
+        "the validation loss is 2.4000, and one of the teachers ended at 2.0000: the student had too few steps; "
+        "give the run more time, or train a single model (`teachers=0`)"
     )
+    request.steps = 5
+    assert "give the run more steps, or" in summarize(run)[0]
     run.losses = [3.0, 1.9]
     assert summarize(run) == []
     run.losses, run.request.teachers = [3.0, 2.4], None  # given teachers may be of another text

@@ -6,20 +6,32 @@ from dataclasses import replace
 
 import pytest
 import torch
+from filelock import FileLock
 
 import clearhead as ch
 from clearhead.errors import UserError
 from clearhead.files import seal
-from clearhead.runs import teaching
+from clearhead.runs import teaching, training
 from clearhead.runs.listing import is_extendable
 from clearhead.runs.measure import Measure
+from clearhead.runs.observer import Observer
 from clearhead.runs.plan import Plan
 from clearhead.runs.request import TrainingRequest
 from clearhead.runs.run import Run
-from clearhead.runs.run_folder import RunFolder
-from clearhead.runs.teaching import FEW, MANY, STUDENTS, TeachingPlan, choose_teaching, plan_teaching
+from clearhead.runs.run_folder import RunFolder, request_to_json
+from clearhead.runs.teaching import (
+    FEW,
+    MANY,
+    STUDENTS,
+    TeachingPlan,
+    choose_teaching,
+    discard_unstarted,
+    plan_teaching,
+)
 from clearhead.runs.teaching_start import plan_first_teacher
+from clearhead.runs.training import train_network
 from clearhead.text.corpus import documents
+from clearhead.text.corpus import measure as measure_text
 
 SMALL = {
     "blocks": 1,
@@ -96,8 +108,98 @@ def test_run_stopped_in_any_phase_resumes_to_the_same_bytes(step, whole, text, t
         ch.train(text, folder, **given)
     ch.train(text, folder, resume=True, **given)
     for place in (".", "teachers/1", "teachers/2"):
-        assert weights(folder / place) == weights(whole / place)
+        for name in ("model.safetensors", "run.json"):
+            assert (folder / place / name).read_bytes() == (whole / place / name).read_bytes()
     assert (folder / "metrics.jsonl").read_text().count("\n") == STEPS
+
+
+def test_all_phases_record_the_command_that_started_the_run(text, tmp_path):
+    request = TrainingRequest(teachers=2, steps=STEPS, **SMALL)
+    command = ["clearhead", "train", "text.txt", "--teachers", "2"]
+
+    class Stopping(Observer):
+        def stepped(self, run, progress):
+            return run.request.seed != 2 or progress.record.step < 2
+
+    def train(observer, **options):
+        return train_network(tmp_path / "run", lambda: list(documents([text])), request, observer, **options)
+
+    assert train(Stopping(), command=command).phase == "teacher 2 of 2"
+    assert train(Observer(), command=[*command, "--resume"], resume=True).finished
+    for place in (".", "teachers/1", "teachers/2"):
+        settings = json.loads((tmp_path / "run" / place / "run.json").read_text())
+        assert settings["command"] == command
+        assert settings["resume"] == (place != ".")
+
+
+@pytest.mark.filterwarnings("ignore:the validation loss")
+def test_run_that_drops_a_teacher_resumes_and_extends_with_its_own_settings(
+    text, tmp_path, monkeypatch, work_clock
+):
+    monkeypatch.setattr(training, "LATEST", 0)  # each teacher takes too long
+    folder, given = tmp_path / "run", {"teachers": 2, "minutes": 0.1, "progress": False, **SMALL}
+
+    def stop_student(_):
+        if (folder / "run.json").exists():
+            raise StoppedError
+
+    with (
+        pytest.warns(UserWarning, match="so only 1 of 2 will teach"),
+        pytest.raises(StoppedError),
+    ):
+        ch.train(text, folder, callbacks=stop_student, **given)
+    done = ch.train(text, folder, resume=True, **given).training["steps_done"]
+    model = ch.train(text, folder, resume=True, **given)
+    assert model.training["steps_done"] > done
+    assert model.training["teachers"] == 1
+    student, teacher = ch.runs(folder)
+    assert [student.role, teacher.role] == ["student of 1 teacher", "teacher 1 of 1"]
+    with pytest.raises(UserError, match="`teachers` was 2 and is 1"):
+        ch.train(text, folder, resume=True, **{**given, "teachers": 1})
+    shutil.rmtree(folder / "teachers")
+    assert ch.runs(folder)[0].role == "student of 1 teacher"
+
+
+@pytest.mark.filterwarnings("ignore:the validation loss")
+def test_run_whose_plan_chose_teachers_can_be_extended_with_the_same_command(
+    text, tmp_path, monkeypatch, work_clock
+):
+    def choose(run):
+        given = (run.request, request_to_json(run.request), run.text_sha256)
+        return None if run.request.teachers is not None else plan_teaching(*given, 2)
+
+    monkeypatch.setattr(training, "teaching_of", choose)
+    folder, given = tmp_path / "run", {"minutes": 0.1, **SMALL}
+    done = ch.train(text, folder, **given).training["steps_done"]
+    assert ch.runs(folder)[0].role.startswith("student of")
+    assert not json.loads((folder / "run.json").read_text())["resume"]
+    assert ch.train(text, folder, resume=True, **given).training["steps_done"] > done
+
+
+def test_nothing_is_left_if_the_first_teacher_cannot_start(text, tmp_path):
+    short = tmp_path / "short.txt"
+    short.write_text("ab", encoding="utf-8")
+    folder, given = tmp_path / "runs" / "run", {"teachers": 2, "steps": 2, **SMALL}
+    with pytest.raises(UserError, match="provide more text"):
+        ch.train(short, folder, **given)
+    assert not folder.parent.exists()
+    folder.mkdir(parents=True)
+    (folder / "notes.txt").touch()
+    plan_teaching(TrainingRequest(**given), {}, "", 2).save(folder)
+    discard_unstarted(folder, [folder.parent])
+    assert [each.name for each in folder.iterdir()] == ["notes.txt"]
+
+
+def test_plan_stays_while_another_process_starts_the_first_teacher(text, tmp_path):
+    folder, given = tmp_path / "run", {"teachers": 2, "steps": 2, **SMALL}
+    request = TrainingRequest(**given)
+    plan_teaching(request, request_to_json(request), measure_text(list(documents([text])))[0], 2).save(folder)
+    first = folder / "teachers" / "1"
+    first.mkdir()
+    with FileLock(first / ".lock"), pytest.raises(UserError, match="another run is training"):
+        ch.train(text, folder, resume=True, **given)
+    assert (folder / "teachers" / "plan.json").exists()
+    ch.train(text, folder, resume=True, **given)
 
 
 def test_finished_run_is_not_trained_again(whole, text):
@@ -133,6 +235,15 @@ def test_extension_without_teachers_is_refused(whole, text, tmp_path):
     with pytest.raises(UserError, match="were deleted"):
         ch.train(text, folder, resume=True, steps=3)
     assert ch.load(folder, "cpu").generate("The", tokens=2)
+
+
+def test_unfinished_student_without_teachers_cannot_be_resumed(text, tmp_path):
+    folder, given = tmp_path / "run", {"teachers": 2, "steps": STEPS, **SMALL}
+    with pytest.raises(StoppedError):
+        ch.train(text, folder, callbacks=stop_at(2 * STEPS + 1), **given)
+    shutil.rmtree(folder / "teachers")
+    with pytest.raises(UserError, match="cannot be resumed without them: start it again in another folder"):
+        ch.train(text, folder, resume=True, **given)
 
 
 def test_teachers_are_discarded_once_their_student_is_saved(whole, text, tmp_path, monkeypatch):

@@ -287,7 +287,7 @@ def show_outcome(outcome: Outcome, json: bool = False) -> None:
             "run the same command with --resume to continue"
         )
     for message in outcome.summary:
-        err.print(message)
+        err.print(re.sub(r"`(\w+)=(\w+)`", r"--\1 \2", message))  # `teachers=0` in Python
     if outcome.phase is None:
         err.print(f"saved to {folder}; try: clearhead {_suggest_use(run, folder)}")
     if json:

@@ -281,7 +281,7 @@ def describe_run(folder: Path) -> ListedRun:
             validation_tokens=int(settings["validation_tokens"]),
             validation_bytes=settings.get("validation_bytes"),
             validated_share=_validated_share(settings),
-            teachers=_count_teachers(request) if teacher is None else teacher.count,
+            teachers=_count_teachers(settings) if teacher is None else teacher.count,
             teacher=None if teacher is None else teacher.number,
             student=None if teacher is None else teacher.student,
             lacks_teachers=lacks_teachers(folder, request),
@@ -297,9 +297,10 @@ def _validated_share(settings: dict[str, Any]) -> float:
     )
 
 
-def _count_teachers(request: dict[str, Any]) -> int:
-    """The teachers that a run trained for itself, or those that it was given."""
-    return int(request.get("teachers") or len(request.get("from_teachers") or ()))
+def _count_teachers(settings: dict[str, Any]) -> int:
+    """The teachers that a run learns from or, if it does not record them, those that it requested."""
+    request = settings["request"]
+    return int(settings.get("teachers") or request.get("teachers") or len(request.get("from_teachers") or ()))
 
 
 def planned_steps(settings: dict[str, Any], done: int) -> int:

@@ -203,6 +203,7 @@ class RunFolder:
             "text_changed": run.held_out is not None,
             "resume": self.resume,
             "request": request_to_json(run.request),
+            "teachers": len(run.teachers or ()),
             "plan": run.plan.to_json() | {"config": run.plan.config.to_json()},
             "text_sha256": run.text_sha256,
             "tokens": len(run.tokens),

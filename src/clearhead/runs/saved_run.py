@@ -258,7 +258,7 @@ def extend_run(
 ) -> Run:
     """The finished run with more steps ahead; `changed` tells whether its text has changed."""
     group, plan, done = options["group"], Plan.from_json(settings["plan"]), folder.newest_step()
-    teachers = teachers_of(folder.path, request)
+    teachers = teachers_of(folder.path, request, extends=True)
     if done is None:
         raise UserError(
             f"the run in {folder.path} has no checkpoint to extend it from: fine-tune its model instead, in another "

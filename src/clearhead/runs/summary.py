@@ -33,9 +33,10 @@ def summarize(run: Run, best: Path | None = None) -> list[str]:
     if losses and run.request.teachers and taught is not None and taught.losses:
         lowest = min(taught.losses)
         if losses[-1] > lowest + LEAST_RISE:
+            more = "more time" if run.request.steps is None else "more steps"
             return [
                 f"the validation loss is {losses[-1]:.4f}, and one of the teachers ended at {lowest:.4f}: the student "
-                "had too few steps; give the run more time, or train a single model (`teachers` 0)"
+                f"had too few steps; give the run {more}, or train a single model (`teachers=0`)"
             ]
     if not losses or losses[-1] <= min(losses) + LEAST_RISE:
         return []
@@ -57,7 +58,8 @@ def _origin(run: Run) -> dict[str, Any]:
     request = run.request
     if request.start is None:
         preset = {"preset": request.preset} if request.kind == "transformer" else {}
-        taught: dict[str, Any] = {"teachers": request.teachers, "from_teachers": request.teacher_names}
+        own = len(run.teachers or ()) if request.teachers else 0
+        taught: dict[str, Any] = {"teachers": own, "from_teachers": request.teacher_names}
         taught["teachers_sha256"] = request.teachers_sha256
         given = {name: value for name, value in taught.items() if value}
         return {"kind": request.kind, **preset, **given}

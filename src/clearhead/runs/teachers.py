@@ -26,6 +26,10 @@ class Teachers:
     training: dict[str, Any] | None  # how the first was trained, if we trained it
     losses: tuple[float, ...]  # of those that we trained, on the validation text of their runs
 
+    def __len__(self) -> int:
+        """Their number, which is lower than requested if there was no time for more."""
+        return len(self.networks)
+
     @property
     def batch(self) -> int | None:
         """The rows of a batch of the first teacher, if known."""

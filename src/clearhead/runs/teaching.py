@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,9 @@ class TeachingPlan:
     teachers: list[TeacherPlan]
     taught_by: list[int]  # the numbers of the student's teachers
     seconds: float | None = None  # spent so far, of a timed run
+    # How the run was started, as recorded with the teachers and the student.
+    resume: bool = False
+    command: list[str] = field(default_factory=list)
 
     @property
     def count(self) -> int:
@@ -103,11 +107,27 @@ def has_teachers(folder: Path) -> bool:
     return os.path.exists(folder / TEACHERS / PLAN)  # noqa: PTH110 (Path.exists raises for a name that is too long)
 
 
+def missing_parents(folder: Path) -> list[Path]:
+    """The folders above this one that do not exist, from the innermost."""
+    return [each for each in folder.parents if not os.path.exists(each)]  # noqa: PTH110 (as above)
+
+
+def discard_unstarted(folder: Path, made: Sequence[Path]) -> None:
+    """Delete the plan if the first teacher has not started, and the folders made for it, including those above."""
+    first = teacher_folder(folder, 1)
+    with suppress(OSError):  # a folder that is not empty: then the first teacher has started
+        if first.exists():
+            first.rmdir()
+        (folder / TEACHERS / PLAN).unlink()
+        for each in (folder / TEACHERS, folder, *made):
+            each.rmdir()
+
+
 def teacher_folder(folder: Path, number: int) -> Path:
     return folder / TEACHERS / str(number)
 
 
-def teachers_of(folder: Path, request: TrainingRequest) -> list[str] | None:
+def teachers_of(folder: Path, request: TrainingRequest, extends: bool = False) -> list[str] | None:
     """The student's teachers, if the run in the folder trains its own."""
     if not request.teachers:
         return None
@@ -115,10 +135,12 @@ def teachers_of(folder: Path, request: TrainingRequest) -> list[str] | None:
     numbers = [] if plan is None else plan.taught_by
     folders = [teacher_folder(folder, number) for number in numbers]
     if not folders or not all(each.is_dir() for each in folders):
-        raise UserError(
-            f"the teachers in {folder / TEACHERS} were deleted, but the run cannot be extended without them: to "
-            "train its model further, fine-tune it in another folder, with `start`"
+        then = (
+            "extended without them: to train its model further, fine-tune it in another folder, with `start`"
+            if extends
+            else "resumed without them: start it again in another folder, with `out`"
         )
+        raise UserError(f"the teachers in {folder / TEACHERS} were deleted, but the run cannot be {then}")
     return [str(each) for each in folders]
 
 

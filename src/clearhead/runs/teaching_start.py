@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from clearhead.errors import UserError
@@ -17,12 +19,23 @@ from clearhead.text.corpus import Document, measure
 
 
 def open_teaching(
-    folder: Path, texts: list[Document], request: TrainingRequest, resume: bool, cache: Path | None
+    folder: Path,
+    texts: list[Document],
+    request: TrainingRequest,
+    resume: bool,
+    cache: Path | None = None,
+    command: Sequence[str] = (),
+    chosen: TeachingPlan | None = None,
 ) -> TeachingPlan | None:
-    """The plan for the teachers to train before the run, saved before the first of them; None if none is known yet."""
+    """The plan for the teachers to train before the run, saved before the first of them; None if none is known yet.
+
+    `chosen` is the plan of a run that does not request teachers.
+    """
     saved = TeachingPlan.read(folder)
     if saved is None:
-        if planned := request_teaching(texts, request, cache):
+        planned = chosen or request_teaching(texts, request, cache)
+        if planned is not None:
+            planned = replace(planned, resume=resume, command=list(command))
             planned.save(folder)
         return planned
     if not resume:

@@ -28,7 +28,13 @@ from clearhead.runs.run_folder import BEST, is_finished, is_run
 from clearhead.runs.saved_run import SavedRun
 from clearhead.runs.summary import summarize
 from clearhead.runs.teacher_folders import RUN
-from clearhead.runs.teaching import TeachingPlan, has_teachers, teacher_folder
+from clearhead.runs.teaching import (
+    TeachingPlan,
+    discard_unstarted,
+    has_teachers,
+    missing_parents,
+    teacher_folder,
+)
 from clearhead.runs.teaching_start import (
     open_teaching,
     plan_first_teacher,
@@ -92,16 +98,24 @@ def train_network(
     if is_new and group.is_main and not has_teachers(folder):
         check_free(folder)
     read = _read(texts, observer)
-    student, first_plan = request, options.pop("first_plan", None)
+    student, (chosen, first_plan) = request, options.pop("chosen", (None, None))
     if is_new:
         request = with_time(request)
-        cache = options.get("cache")
-        teaching = group.run_on_main(lambda: open_teaching(folder, read, request, resume, cache))
+        given = {"cache": options.get("cache"), "command": options.get("command", ()), "chosen": chosen}
+        made = missing_parents(folder)
+        teaching = group.run_on_main(lambda: open_teaching(folder, read, request, resume, **given))
         if teaching is not None:
-            taught = _teach(folder, teaching, read, request, observer, group, options, first_plan)
+            # All phases record how the run was started, even if it was resumed before they began.
+            resume, options["command"] = teaching.resume, teaching.command
+            try:
+                taught = _teach(folder, teaching, read, request, observer, group, options, first_plan)
+            except BaseException:
+                if group.is_main:
+                    discard_unstarted(folder, made)
+                raise
             if isinstance(taught, Outcome):
                 return taught
-            student = replace(request, teachers=taught.count)
+            student = _student(request, taught)
     saved_run = SavedRun.open(folder, read, student, resume, group=group, **options)
     if saved_run is None:
         return None
@@ -113,9 +127,8 @@ def train_network(
             observer.started(saved_run.run, saved_run.reports)
             return _train_and_save(saved_run.run, saved_run, observer)
     # The single run, which has taken no step, is discarded; the plan of the first teacher is made from its plan.
-    group.run_on_main(lambda: teaching.save(folder))
-    first_plan = plan_first_teacher(teaching, saved_run.run)
-    given = {"resume": True, "group": group, "reports": reports, **options, "first_plan": first_plan}
+    chosen = (teaching, plan_first_teacher(teaching, saved_run.run))
+    given = {"resume": resume, "group": group, "reports": reports, **options, "chosen": chosen}
     return train_network(folder, lambda: read, request, observer, **given)
 
 
@@ -134,12 +147,17 @@ def _train_unsaved(
             taught = _teach(place, teaching, texts, request, observer, group, {"began": began}, first_plan)
             if isinstance(taught, Outcome):
                 return replace(taught, folder=None)
-            request = replace(request, teachers=taught.count)
+            request = _student(request, taught)
             names = [str(teacher_folder(place, number)) for number in taught.taught_by]
             run = Run(texts, request, group=group, began=began, teachers=names)
             group.barrier()  # before the folder is deleted
     observer.started(run, Reports())
     return _train_and_save(run, None, observer)
+
+
+def _student(request: TrainingRequest, taught: TeachingPlan) -> TrainingRequest:
+    """The request of the student: as given, with the number of teachers if the plan chose them."""
+    return replace(request, teachers=request.teachers or taught.count)
 
 
 def _teach(
