@@ -109,7 +109,7 @@ def predict(lines, past):
 def test_words_decide_the_next_one(visitor):
     go(visitor, "002.3")
     page = visitor.page
-    lines = page.get_by_label("Lines; their last word").input_value().split("\n")
+    lines = page.get_by_label("Lines; the last word of each is predicted").input_value().split("\n")
     past = re.findall(r"\w+", page.get_by_label("What comes next?").input_value().lower())
     chips = page.get_by_role("group", name="Words to leave out").get_by_role("button")
 

@@ -67,7 +67,7 @@ export const STOPS_000: Record<string, StopProse> = {
       "Ask why queries can be narrower but a block's output cannot: the output is added to the block's input. Libraries often count blocks from 0, as does this page. The link opens the logit lens, which reads a prediction off every level, and can do so only because all levels have the same width.",
   },
   "000.10": {
-    idea: "A token's vector, block after block, is its residual stream. Norms and feed-forward networks work on one stream at a time; only attention reads from others: a head moves information from them into the current one (Elhage et al. 2021). Two heads make an induction circuit: the first notes what came before each token; the second finds where the current token occurred before and copies what followed.",
+    idea: "A token's vector, block after block, is its residual stream. Norms and feed-forward networks use one stream; only attention reads from others: a head moves information from them into its own (Elhage et al. 2021). Two heads make an induction circuit: the first notes what came before each token; the second finds where the current token occurred before and copies what followed.",
     notice:
       "After A B C A, the circuit predicts B. Without the first head, the second has nothing to find and copies the same share of every token, the start included; without the second, nothing is copied, and all letters are equally likely.",
     notes:
