@@ -234,5 +234,6 @@ export const FIGURES_002: typeof EnglishFigures = {
   looksFor: (kind, sought) => `${kind} sucht ${sought}`,
   finds: (word, found) => `${word} achtet auf ${found}`,
   noQuery: "Keine Wortart sucht etwas.",
-  others: "Alle anderen Wörter haben die Anfrage 0 und achten gleichmäßig auf sich selbst und alle Wörter davor.",
+  others:
+    "Alle anderen Wörter haben die Anfrage 0 und achten gleichmäßig auf sich selbst und alle Wörter davor.",
 };
