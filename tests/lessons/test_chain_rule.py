@@ -44,7 +44,7 @@ def test_the_terms_of_every_weight_sum_to_its_gradient(model):
             scale = gradient.abs().max().item()
             tolerance = (
                 1e-6 * scale + 1e-12
-            )  # the bias of the keys has no effect: its gradient is rounding alone
+            )  # the bias of the keys has no effect: its gradient is only rounding error
             assert total == pytest.approx(gradient[index].item(), rel=1e-6, abs=tolerance), (name, index)
             assert (chain.kind, chain.value) == ("weight", model.weight(name)[index].item())
 

@@ -41,7 +41,7 @@ def test_word_is_compared_across_sentences(visitor, models):
     )
     stage.fill("0")
     visitor.page.get_by_text("The static vectors are identical.").wait_for()
-    # The numbers of identical vectors do not cover each other.
+    # The numbers of identical vectors do not overlap.
     boxes = [each.bounding_box() for each in visitor.page.locator("figure g text").all()]
     assert min(math.dist((a["x"], a["y"]), (b["x"], b["y"])) for a, b in combinations(boxes, 2)) > 16
     visitor.page.get_by_label("Sentences, one per line").fill("\n".join([*SENTENCES, "a dog ran"]))

@@ -25,7 +25,7 @@ NumberIndex = tuple[int, ...]  # of a number of a site or weight: row and column
 
 
 class Factor(NamedTuple):
-    """The number that a derivative is equal to: one of a weight or of a site."""
+    """The number that a derivative equals: an element of a weight or of a site."""
 
     name: str
     at: NumberIndex

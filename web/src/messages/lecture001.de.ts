@@ -34,7 +34,7 @@ export const STOPS_001: Record<string, StopText> = {
     title: "Das durchgehende Beispiel",
     idea: "Eine Folge von Ziffern endet mit 1, wenn eine der Ziffern eine 1 war, sonst mit 0. Auf eine 1 folgen nun viele Nullen. Ein RNN reicht die Information von Zelle zu Zelle weiter, $h_t = \\tanh(x_t w + h_{t-1} U + b)$, hier mit 5 bis 20 Ziffern trainiert. Die Aufmerksamkeit greift direkt auf die 1 zu.",
     notice:
-      "Hier schwindet die Information von Zelle zu Zelle; die Aufmerksamkeit hat sie noch. Mit Startwert 7 und 200 Schritten trägt das Netz sie bis zum Ende, mit 2 ist sie binnen zehn Zellen verloren, wie ohne Training.",
+      "Hier schwindet die Information von Zelle zu Zelle; die Aufmerksamkeit hat sie noch. Mit Startwert 7 und 200 Schritten trägt das Netz sie bis zum Ende, mit Startwert 2 ist sie nach zehn Zellen verloren, wie ohne Training.",
     question:
       "Eine Zelle behalte neun Zehntel ihres Zustands, $h_t = 0{,}9\\,h_{t-1} + x_t$. Nach einer 1 und wie vielen Nullen ist er erstmals unter 0,01?",
     hint: "Der Zustand nach $n$ Nullen ist $0{,}9^n$. Rechne mit Logarithmen.",

@@ -53,7 +53,7 @@ export const STOPS_001: Record<string, StopProse> = {
       "Read $S$ as a table of dot products, one for each query and key. Point out that the first row of $W^Q$ is what a 0 asks for, and the second row what a 1 asks for.",
   },
   "001.8": {
-    idea: "Two tokens suffice to go through the whole head. Each token's output is a mixture of embeddings, $A E$; the Transformer paper adds more parameters, $V = E W^V$ and $W^O$, and divides the scores: $\\operatorname{softmax}(Q K^\\top / \\sqrt{d_k})\\, V$.",
+    idea: "Two tokens suffice to go through the whole head. Each token's output is a mixture of embeddings, $A E$; the Transformer paper adds the parameters $W^V$ (with $V = E W^V$) and $W^O$, and divides the scores: $\\operatorname{softmax}(Q K^\\top / \\sqrt{d_k})\\, V$.",
     notice:
       "If each digit looks for itself, $A$ is almost the identity and $A E$ almost $E$. If both look for a 1, both rows become $[0.00005, 0.99995]$: each token knows that there is a 1. (The lecture writes $W^K = I$ here, but computes with keys multiplied by 10.)",
     notes:
