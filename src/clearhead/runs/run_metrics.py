@@ -40,7 +40,7 @@ def read_record(line: str | bytes) -> dict[str, Any] | None:
 
 
 def open_metrics(path: Path) -> io.BufferedReader:
-    """Open the metrics for reading; raise UserError if they are not a file, or too large."""
+    """Open the metrics for reading; raise UserError if they are not a file or are too large."""
     file = open_regular(path)
     if (size := os.fstat(file.fileno()).st_size) > LARGEST:
         file.close()

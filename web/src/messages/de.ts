@@ -430,7 +430,7 @@ export const de: Messages = {
     watch: "Zusehen",
     done: (run, steps) => `${run} ist trainiert (${steps} ${steps === "1" ? "Schritt" : "Schritte"}).`,
     tooShort:
-      "Das ist zu wenig, um etwas zu lernen: Verlängere den Lauf unter Training, oder starte einen längeren.",
+      "Das ist zu wenig, um etwas zu lernen: Verlängere den Lauf unter „Training“ oder starte einen längeren.",
     shortTime:
       "In weniger als einer Minute schafft ein Lauf höchstens ein paar Schritte: Zuerst wird der Text gelesen und die Geschwindigkeit gemessen. Ab einer Minute sieht man das Modell lernen.",
     measured: (run, steps, minutes) =>

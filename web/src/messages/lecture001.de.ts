@@ -28,7 +28,7 @@ export const STOPS_001: Record<string, StopText> = {
     solution:
       "$e_2'$ und $e_3'$ ändern sich. $e_1'$ wurde allein aus $e_1$ berechnet; kein späteres Token kann es beeinflussen.",
     notes:
-      "Das Gleichheitszeichen der Vorlesung bedeutet gleiche Ein- und Ausgaben, nicht gleiche Zahlen. Die Aufmerksamkeit ist hier die einfachste: Skalarprodukte der Vektoren selbst. Unter Wortvektoren zeigt ein echtes Modell die beiden „bats“.",
+      "Das Gleichheitszeichen der Vorlesung bedeutet gleiche Ein- und Ausgaben, nicht gleiche Zahlen. Die Aufmerksamkeit ist hier die einfachste: Skalarprodukte der Vektoren selbst. Unter „Wortvektoren“ zeigt ein echtes Modell die beiden „bats“.",
   },
   "001.3": {
     title: "Das durchgehende Beispiel",

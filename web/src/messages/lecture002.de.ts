@@ -28,7 +28,7 @@ export const STOPS_002: Record<string, StopText> = {
     solution:
       "Neun Wörter mit je sechs Nachbarn wären 54. An jedem Ende fehlen 3, 2 und 1 Nachbarn: $54 - 2 \\cdot 6 =$ {answer}.",
     notes:
-      "Die erste Zeile ist (the, quick) und (the, brown) wie in der Vorlesung. Die Vektoren haben 8 Zahlen und werden mit einer Softmax über alle Wörter trainiert; word2vec ersetzt diese Summe durch einige negative Beispiele, weil sein Vokabular groß ist. Niemand hat dem Modell gesagt, was ein Tier ist: Die ähnliche Umgebung genügt. Echte statische Vektoren stehen unter Wortvektoren.",
+      "Die erste Zeile ist (the, quick) und (the, brown) wie in der Vorlesung. Die Vektoren haben 8 Zahlen und werden mit einer Softmax über alle Wörter trainiert; word2vec ersetzt diese Summe durch einige negative Beispiele, weil sein Vokabular groß ist. Niemand hat dem Modell gesagt, was ein Tier ist: Die ähnliche Umgebung genügt. Echte statische Vektoren stehen unter „Wortvektoren“.",
   },
   "002.3": {
     title: "Die Hauptaufgabe eines Sprachmodells",
@@ -40,7 +40,7 @@ export const STOPS_002: Record<string, StopText> = {
     hint: "Welches von ihnen sagt, wer erbt?",
     solution: "Es ist „girl“, das Wort, das sagt, wer erbt. Es steht ein Dutzend Wörter vor der Lücke.",
     notes:
-      "Das Modell ist Naive Bayes: Jedes Wort stimmt für sich ab, gleich an welcher Stelle. Das genügt, um zu sehen, dass Wörter verschieden viel wiegen; solche Gewichte berechnet Aufmerksamkeit. Es zeigt auch, was fehlt: Die Stimmen stehen fest und wissen nichts voneinander. Öffne den Satz unter Attribution, um einem trainierten Transformer dieselbe Frage zu stellen.",
+      "Das Modell ist Naive Bayes: Jedes Wort stimmt für sich ab, gleich an welcher Stelle. Das genügt, um zu sehen, dass Wörter verschieden viel wiegen; solche Gewichte berechnet Aufmerksamkeit. Es zeigt auch, was fehlt: Die Stimmen stehen fest und wissen nichts voneinander. Öffne den Satz unter „Attribution“, um einem trainierten Transformer dieselbe Frage zu stellen.",
   },
   "002.4": {
     title: "Die Aufgabe von ChatGPT",

@@ -1,4 +1,4 @@
-/** What is selected of the text that is shown: a part of the model, a head, a step, a token and a number. */
+/** What is selected for the text that is shown: a part of the model, a head, a step, a token and a number. */
 
 import type { OfflineSource } from "../engine/offline";
 import type { TraceResult } from "../engine/traces";

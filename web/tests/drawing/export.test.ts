@@ -42,7 +42,7 @@ test("hatches masked cells, and says so in the legend", () => {
   expect(toSvg(matrixFigure(matrix, names, "attention", "light"))).not.toContain("<pattern");
 });
 
-test("slants the names of narrow columns, far enough from each other", () => {
+test("slants the names of narrow columns and keeps them far enough apart", () => {
   const matrix = new Matrix(new Float32Array(200 * 200), 200, 200);
   const named = { ...names, row: String, column: (j: number) => `token${j}` };
   const image = { toDataURL: () => "data:," } as HTMLCanvasElement;
