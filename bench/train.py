@@ -261,7 +261,7 @@ def _transformers_step(
 
 
 def measure_growth(short: bool) -> dict[str, Any]:
-    """Return milliseconds per step for texts of 1 MB to 1 GB, and, at fixed tokens per step, for longer contexts."""
+    """Return milliseconds per step for texts of 1 MB to 1 GB, and, with equal tokens per step, for longer contexts."""
     device = pick_device()
     texts = (10**6, 10**7) if short else (10**6, 10**7, 10**8, 10**9)
     contexts = (64, 128) if short else (256, 512, 1024, 2048, 4096)

@@ -285,7 +285,7 @@ def test_masked_future_is_hatched_in_the_figures(visitor, stop, names, switch):
     go(visitor, stop)
 
     def is_hatched(name):
-        """Whether exactly the cells above the diagonal of a table are."""
+        """Whether exactly the cells above the diagonal of a table are hatched."""
         return visitor.page.get_by_role("table", name=name, exact=True).evaluate(
             """(table) => [...table.tBodies[0].rows].every((row, i) =>
                 [...row.cells].filter((cell) => cell.tagName === "TD").every((cell, j) =>

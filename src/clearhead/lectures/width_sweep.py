@@ -1,4 +1,4 @@
-"""Skip-gram models of several widths, trained alike and evaluated on sentences that they have not seen.
+"""Skip-gram models of several widths, trained the same way and evaluated on sentences that they have not seen.
 
 As on the page (`web/src/model/widthSweep.ts`), with a full softmax. Shapes: V words, D features per vector.
 """

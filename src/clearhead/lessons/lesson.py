@@ -209,7 +209,7 @@ class Lesson:
 
 
 def _check_place(name: str, shape: list[int], row: int, column: int | None) -> tuple[int, ...]:
-    """The index of one number of a matrix, or of a vector, which has no columns."""
+    """The index of one number in a matrix, or in a vector, which has no columns."""
     if (column is None) != (len(shape) == 1):
         expected = "a row and a column" if column is None else "one index"
         raise UserError(f"{name} is {'×'.join(map(str, shape))}: expected {expected}")

@@ -33,7 +33,7 @@ MOST_PREDICTED = 2**27  # probabilities of a student's batch, of which several c
 
 @dataclass(frozen=True)
 class Measure:
-    """The measured cost of a training step, in the faster precision and with the fastest number of threads."""
+    """The measured cost of a training step, in the faster precision, with the number of threads that is fastest."""
 
     rows: int  # windows per batch
     seconds_per_token: float

@@ -65,7 +65,7 @@ class ThreadTrial:
         self._seconds: dict[int, list[float]] = {}
 
     def begin(self) -> None:
-        """Try the next larger and smaller numbers, if the machine is busy or was so before."""
+        """Try the next larger and smaller numbers, if the machine is busy or has been."""
         if self._queue or (self.count == self.counts[0] and competing_load(self.count) <= IDLE):
             return
         i = self.counts.index(self.count)

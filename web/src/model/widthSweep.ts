@@ -1,4 +1,4 @@
-/** How wide should the vectors be? Skip-gram models of several widths, trained alike and evaluated on sentences they have not seen. */
+/** How wide should the vectors be? Skip-gram models of several widths, trained the same way and evaluated on sentences they have not seen. */
 
 import { makeRandom } from "./random";
 import { countPairs, lossAndGradient, makeSkipGram, train, vocabularyOf } from "./skipGram";

@@ -14,7 +14,7 @@ export interface Parameters {
   vector(name: string): Float32Array;
 }
 
-/** x Wᵀ + bias, as PyTorch's nn.Linear. */
+/** x Wᵀ + bias, as in PyTorch's nn.Linear. */
 export class Linear {
   constructor(
     readonly kernels: Kernels,

@@ -55,7 +55,7 @@ function decodeByteFallback(tokens: string[]): string[] {
   return decoded;
 }
 
-/** Spells ▁ as spaces, except in the first token if the tokenizer put it there. */
+/** Spells each ▁ as a space, except in the first token, if the tokenizer put it there. */
 function makeMetaspace(part: TokenizerPart): Decoder {
   const mark = part.replacement as string;
   const never = part.add_prefix_space === false || part.prepend_scheme === "never";

@@ -1,4 +1,4 @@
-/** Describes one number of a matrix in words. */
+/** Describes one number in a matrix in words. */
 
 import { isOverVocabulary, isSquare } from "../../model/sites";
 import type { VisibleColumns } from "../../model/matrix";

@@ -51,7 +51,7 @@ async function expectError(answer: Promise<unknown>, status: number, { error }: 
   expect(reason).toMatchObject({ status, code, values });
 }
 
-/** Compares numbers by the largest one in their list or object, and everything else exactly. */
+/** Compares numbers relative to the largest one in their list or object, and everything else exactly. */
 function expectClose(actual: unknown, expected: unknown, place: string, size = 0): void {
   if (typeof expected === "number" && typeof actual === "number" && Number.isFinite(expected)) {
     const largest = Math.max(size, Math.abs(expected), 0.1);
