@@ -69,7 +69,7 @@ format: $(READY) $(WEB)
 	$(BIN)/ruff format
 	cd web && npm run --silent format
 
-# Clearhead without extras. Python compiles each module when it is first imported, which is faster than compiling all.
+# Clearhead without extras. Python compiles each module when it is first imported, which is faster than compiling all of them.
 $(INSTALLED): pyproject.toml constraints.txt hatch_build.py
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --no-compile --constraint constraints.txt --editable .

@@ -13,8 +13,8 @@
     python -m bench.train grow                      step time by length of the text and by context
 
 In addition to the plan's loss, the five benchmarks of small texts print the losses of one model without teachers and
-of nanoGPT's recipe in the same time (`single`, `classic`), each with three seeds, and `gain`: by how much they are
-higher, in nats per byte. The plays have one byte per character.
+of nanoGPT's recipe in the same time (`single`, `classic`), each with three seeds, and `gain`: how much higher they
+are, in nats per byte. The plays have one byte per character.
 
 In the others, texts are tokenized into characters, and the last tenth is used for validation: every token once, in
 disjoint windows of the context length, with the weights of the last step. Each run is a separate process, which

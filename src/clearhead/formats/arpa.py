@@ -197,7 +197,7 @@ class _Lines:
                 self.refuse("should be \\data\\ or come after it")
             line = self.next()
         if not line:
-            self.refuse("is the last, and no line is \\data\\")
+            self.refuse("is the last line, and no line is \\data\\")
         counts: list[int] = []
         while (line := self.next()).startswith(b"ngram "):
             order, _, count = line[6:].partition(b"=")

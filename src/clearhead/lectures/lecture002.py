@@ -16,8 +16,8 @@ LECTURE = Lecture(
             "fed”, have similar meanings. Why a hidden layer of 300 neurons, which gives 300 numbers per word, "
             "and not one of 200 or 500? That is an engineering question, and a measurement answers it.",
             numbers.distributional_hypothesis,
-            "Skip-gram models of six widths were trained the same way on 60 sentences from a small grammar (seed 1) and "
-            "evaluated on 200 new ones. On the training sentences, wider is always at least as good. On new ones, "
+            "Skip-gram models of six widths were trained the same way on 60 sentences from a small grammar (seed 1) "
+            "and evaluated on 200 new ones. On the training sentences, wider is always at least as good. On new ones, "
             "{best width} numbers work best here, with a loss of {its loss on new sentences:.4f}. The differences "
             "between 8, 16 and 32 are as small as those between seeds.",
             numbers.shared_contexts,

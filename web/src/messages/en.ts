@@ -13,7 +13,7 @@ export const en = {
     ignored: (names: string[]) =>
       `Part of this address is invalid or does not fit this model and text: ${names.join(", ")}. The nearest match is shown instead.`,
     refused: (reason: string) =>
-      `Showing a different text from the one in this address, which does not fit this model: ${reason}`,
+      `The text in this address does not fit this model, so a different one is shown: ${reason}`,
     missing: (name: string, instead: string) =>
       `There is no model named “${name}” here. Showing ${instead} instead.`,
     model: "Model",
@@ -224,7 +224,7 @@ export const en = {
       "The residual stream is the sum of everything written to it, so a token's logit is a sum too, and so is the difference between two logits: why this token and not that one. Follow the largest contributions back: through a head to the token it attends to, and to what was written there earlier.",
     capped: "This model caps its logits; the sum is the logit before the cap.",
     ask: "Why?",
-    askSays: "See under Attribution where this attention comes from.",
+    askSays: "Open Attribution to see where this attention comes from.",
     way: "Attribution path",
     insteadOf: "instead of",
     none: "no other token",

@@ -117,7 +117,7 @@ export const learning: Messages["learning"] = {
     rows: () =>
       "NorMuon teilt jede Zeile durch das gleitende quadratische Mittel ihrer Zahlen, damit sich alle Zeilen etwa gleich weit bewegen.",
     shape: () =>
-      "Hat die Matrix mehr Ausgänge als Eingänge, multipliziert Muon mit der Wurzel ihres Verhältnisses.",
+      "Hat die Matrix mehr Ausgänge als Eingänge, multipliziert Muon den Schritt mit der Wurzel ihres Verhältnisses.",
     weight_decay: ({ rate, decay, before }) =>
       `Zieht das Gewicht in Richtung 0, unabhängig vom Verlust: minus Lernrate (${rate}) mal Weight Decay (${decay}) mal alter Wert (${before}).`,
     rounding: () => "Was verloren geht, weil der neue Wert als float32-Zahl gespeichert wird.",

@@ -90,7 +90,7 @@ export const REFUSALS: Messages["refusals"] = {
   run_is_not_extendable: ({ name }) =>
     `Zum Lauf „${name}“ gibt es keinen Zwischenstand, von dem aus er verlängert werden könnte. Starte einen neuen Lauf.`,
   run_is_a_teacher: ({ name, student }) =>
-    `Der Lauf „${name}“ ist ein Lehrer von „${student}“: Setze jenen Lauf fort oder verlängere ihn.`,
+    `Der Lauf „${name}“ ist ein Lehrer von „${student}“: Setze stattdessen „${student}“ fort oder verlängere diesen Lauf.`,
   started_elsewhere: ({ name }) =>
     `Der Lauf „${name}“ wurde anderswo gestartet: Halte ihn dort an oder setze ihn dort fort.`,
   cannot_be_trained: () => "Dieser Server kann keine Modelle trainieren.",
