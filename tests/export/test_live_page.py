@@ -159,7 +159,7 @@ def test_typed_texts_run_in_the_browser(come, named):
 
 def test_a_link_with_an_unknown_character_opens_another_text(come):
     guest = come("?model=shared&text=%CE%A9")
-    guest.page.get_by_text("Showing a different text from the one in this address").wait_for()
+    guest.page.get_by_text("The text in this address does not fit this model").wait_for()
     guest.expect(lambda: guest.page.locator(".next .share").count() > 0, True)
 
 

@@ -81,7 +81,7 @@ def weights(folder):
     return (folder / "model.safetensors").read_bytes()
 
 
-def test_student_is_that_of_its_teachers_trained_by_hand(whole, text, tmp_path):
+def test_student_equals_one_trained_by_hand_from_the_same_teachers(whole, text, tmp_path):
     for number in (1, 2):
         ch.train(text, tmp_path / str(number), steps=STEPS, seed=number, teachers=0, **SMALL)
         assert weights(tmp_path / str(number)) == weights(whole / "teachers" / str(number))

@@ -15,7 +15,7 @@ TEXT = "The duck was too tired"
 
 @pytest.fixture
 def visitor(visitor):
-    """On a busy machine, a lab may have to wait until the last one has stopped."""
+    """On a busy machine, a lab may have to wait until the previous one has stopped."""
     visitor.forgive("429")
     return visitor
 

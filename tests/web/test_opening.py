@@ -48,7 +48,7 @@ def test_text_that_the_model_cannot_encode_is_replaced(visit, models, view):
     visitor = visit(locale="en-GB")
     visitor.forgive("status 400|400")
     visitor.open(model="shared", text="The Ω", view=view)
-    notice = visitor.page.get_by_text("Showing a different text from the one in this address")
+    notice = visitor.page.get_by_text("The text in this address does not fit this model")
     notice.wait_for()
     assert "Ω" in notice.inner_text()
     visitor.expect(visitor.prompt.input_value, find_opening(models["shared"]).text)

@@ -1,4 +1,4 @@
-"""The number of threads of a timed run on a CPU: the fastest one, which on a busy machine is not the largest."""
+"""The number of threads of a timed run on a CPU: the fastest one, which on a busy machine need not be the largest."""
 
 from __future__ import annotations
 

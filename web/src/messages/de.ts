@@ -118,7 +118,7 @@ export const de: Messages = {
     useText: "Text von oben übernehmen",
     working: "Das Experiment läuft …",
     elapsed: (seconds) => `${seconds}\u202fs`,
-    waiting: "Ein anderes Experiment läuft noch. Dieses beginnt, sobald es beendet ist.",
+    waiting: "Ein anderes Experiment läuft noch. Dieses beginnt, sobald jenes beendet ist.",
     cancel: "Abbrechen",
     findings: "Kennzahlen",
     question: "Frage",

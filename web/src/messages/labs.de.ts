@@ -98,7 +98,7 @@ export const LABS: Messages["labs"]["translated"] = {
     description:
       "„I'm scared of bats“; „I swing bats.“ Ein statischer Vektor ist in beiden Sätzen derselbe. In einem Transformer beginnt ein Wort mit seinem statischen Vektor und nimmt Block für Block Information aus den Wörtern vor ihm auf: Seine Vektoren hängen vom Kontext ab. Das gilt auch für die Zustände eines rekurrenten Netzes. Wie weit zwei Vektoren auseinanderliegen, hängt nicht nur von der Bedeutung ab; als Maßstab dienen deshalb Paare mit derselben Bedeutung. Zwei kleine Netze, ein LSTM und ein Transformer, lernen hier einige hundert Wörter aus Sätzen, in denen die Bedeutung bestimmt, was auf das Wort folgt; die gezeigten Sätze gehören nicht zum Training. Über „bats“ weiß ein solches Netz nur, welche Wörter zusammen mit diesem vorkommen. Beim Modell ist Stufe 0 die Einbettung; darauf folgen die Eingänge der Blöcke und das Ende.",
     question:
-      "In welchem Block trennen sich die beiden Bedeutungen? Nimm eigene Sätze, in denen das entscheidende Wort erst danach kommt: Was geschieht in einem kausalen Modell?",
+      "In welchem Block trennen sich die beiden Bedeutungen? Nimm eigene Sätze, in denen das entscheidende Wort erst nach dem mehrdeutigen kommt: Was geschieht in einem kausalen Modell?",
     settings: {
       word: "„bats“ oder „bank“, oder ein anderes Wort mit eigenen Sätzen",
       one: "Sätze mit der einen Bedeutung, durch / getrennt",

@@ -9,7 +9,7 @@ const GAIN = Float32Array.from(uniform(5, 1, 2));
 const CODES = Int8Array.from(uniform(3 * 5, 127, 3));
 const SCALES = Float32Array.from([0.5, 0.25, 2]);
 
-/** A stream of three tensors, in pieces of some bytes. */
+/** A stream of three tensors, in pieces of `pieceSize` bytes. */
 function publish(pieceSize: number) {
   const parts = [EMBEDDING, GAIN, CODES, SCALES].map((each) => Buffer.from(each.buffer));
   const stream = Buffer.concat(parts);
