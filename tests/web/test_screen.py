@@ -298,7 +298,7 @@ def test_back_and_forward_retrace_ten_sources_and_a_link_restores_them(visit):
     assert crumbs.count() == len(way)
 
 
-def test_breadcrumb_names_the_block_where_it_changes_in_one_line(visit):
+def test_breadcrumb_stays_on_one_line_and_names_the_block_where_it_changes(visit):
     visitor = visit(width=1280, height=720)
     visitor.open(model="modern", text="The duck was too tired", block=1, part="norm", step="norm")
     visitor.see("block.1.normed")

@@ -128,9 +128,9 @@ export const learning: Messages["learning"] = {
   },
   byPosition: "Tokens, die es verwenden",
   byPositionHint:
-    "Was die Verwendung des Gewichts an jedem Token zu seinem Gradienten beiträgt, die größten zuerst.",
+    "Was die Verwendung des Gewichts an jedem Token zu seinem Gradienten beiträgt, die größten Beiträge zuerst.",
   byTarget: "Vorhersagen, die es bewegen",
-  byTargetHint: "Was der Verlust jeder Vorhersage zum Gradienten des Gewichts beiträgt, die größten zuerst.",
+  byTargetHint: "Was der Verlust jeder Vorhersage zum Gradienten des Gewichts beiträgt, die größten Beiträge zuerst.",
   prediction: (token, target) => `${token} → ${target}`,
   takeHint: "Wendet die Änderung auf eine Kopie des Modells an und vergleicht sie mit dem Modell davor.",
   taking: "Es wird trainiert …",

@@ -81,7 +81,7 @@ export const STOPS_000: Record<string, StopText> = {
   },
   "000.7": {
     title: "Viele Köpfe",
-    idea: "Ein Kopf verteilt je Token nur einmal Gewichte. Multi-Head-Aufmerksamkeit lässt viele Köpfe nebeneinander laufen, jeden mit eigenem $W^Q$, $W^K$ und $W^V$; $W^O$ fasst zusammen, was sie finden. Manche lernen Rollen: Sie achten auf das vorige Token, das Nomen zum Pronomen oder das, was zuletzt folgte.",
+    idea: "Ein Kopf verteilt je Token nur einmal Gewichte. Multi-Head-Aufmerksamkeit lässt viele Köpfe nebeneinander laufen, jeden mit eigenem $W^Q$, $W^K$ und $W^V$; $W^O$ fasst zusammen, was sie finden. Manche lernen Rollen: Sie achten auf das vorige Token, das Nomen zum Pronomen oder auf das, was früher auf dieses Token folgte.",
     notice:
       "Wähle eine Rolle: Das Bild zeigt den Kopf, der sie in diesem Modell am besten spielt. Die Verluste sagen, wie gut das Modell den Text mit diesem Kopf und ohne ihn vorhersagt: Wähle Induktion, dann „Geschichte nehmen“, und vergleiche die beiden.",
     question:

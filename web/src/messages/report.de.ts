@@ -16,7 +16,7 @@ const DOING: [RegExp, string][] = [
 export const report: Messages["report"] = {
   title: (model) => `Wie gut ist ${model}?`,
   description:
-    "Prüft das Modell an einem Text, mit dem es nicht trainiert wurde: wie gut es vorhersagt, was es schreibt, wie viel davon es kopiert und was am meisten helfen würde.",
+    "Prüft das Modell an einem Text, mit dem es nicht trainiert wurde: wie gut seine Vorhersagen sind, was es schreibt, wie viel davon es kopiert und was am meisten helfen würde.",
   text: "Text",
   textHint:
     "Ein Text, mit dem das Modell nicht trainiert wurde. Wenn das Feld leer ist: was sein Trainingslauf zurückgehalten hat oder, beim eingebauten Modell, neue Geschichten.",

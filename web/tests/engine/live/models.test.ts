@@ -109,7 +109,7 @@ test("names a file that is not the published one", async () => {
   expect(progress.at(-1)).toEqual({ model: "</script>", done: 0, total: 0 });
 });
 
-test("answers what was recorded without loading the model", async () => {
+test("answers with what was recorded, without loading the model", async () => {
   const { call, asked } = open(publish());
   expect(await call("/api/opening", { model: "</script>" })).toEqual({ text: "a" });
   expect(asked).toEqual(["live.json"]);

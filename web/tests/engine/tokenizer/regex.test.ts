@@ -13,7 +13,7 @@ test("sets match what they do in Oniguruma", () => {
   expect(find("\\p{Cyrillic}+", "мир world")).toEqual(["мир"]);
 });
 
-test("a dot matches all but a line feed, and anchors match at lines", () => {
+test("a dot matches all but a line feed, and anchors match at line boundaries", () => {
   expect(find(".+", "a\rb\u2028c\nd")).toEqual(["a\rb\u2028c", "d"]);
   expect(find("^.|.$", "ab\ncd")).toEqual(["a", "b", "c", "d"]);
   expect(find("\\A.|.\\z", "ab\ncd")).toEqual(["a", "d"]);
