@@ -125,7 +125,7 @@ def measure_drafts(
 ) -> dict[str, Any]:
     """Return tokens per second, and the share of the tokens that were drafted, averaged over the prompts.
 
-    The prompts are taken from across the text; the end token is excluded so that each text has all its tokens.
+    The prompts are taken from across the text; the end token is excluded so that each text reaches its full length.
     """
     model = load(name, device)
     ids = model.tokenizer.encode(Path(text).read_text(encoding="utf-8"))

@@ -86,7 +86,7 @@ class Bench:
         self.dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
         self.reason = cannot_run(device)
         self.tokenizer = Tokenizer.train("byte", [])
-        self.tokenizer.end_ids = ()  # every text has all its tokens
+        self.tokenizer.end_ids = ()  # so that every text reaches its full length
 
     def config(self, name: str) -> Config:
         if name == "gpt2":
@@ -266,7 +266,7 @@ class Bench:
             return engine.submit(GenerationRequest(prompt, tokens, SAMPLING, len(times)), on_event)
 
         def wait(done: Callable[[], bool]) -> None:
-            while not done():  # to wait for each event would take time from the engine's thread
+            while not done():  # waiting for each event would take time from the engine's thread
                 time.sleep(0.001)
 
         handles = [submit(self.tokens) for _ in range(streams)]

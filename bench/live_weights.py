@@ -1,4 +1,4 @@
-"""What a live page loses with smaller numbers: the perplexity of a model with its published weights.
+"""What a live page loses with smaller number types: the perplexity of a model with its published weights.
 
 Usage: python -m bench.live_weights [MODEL] [TEXT] [--short]. Decodes the published files of each number
 type, and evaluates a model with those weights: by default, the built-in model on stories that it was not
@@ -26,7 +26,7 @@ KINDS = {"float32": "<f4", "float16": "<f2", "int8": "i1"}
 
 
 def published(model: LanguageModel, numbers: NumberType) -> tuple[LanguageModel, int]:
-    """Return the model that a live page runs, and the bytes of its weights."""
+    """Return the model that a live page runs, and the size of its weights in bytes."""
     network = copy.deepcopy(model.transformer("the benchmark"))
     index, pieces = encode_weights(network, numbers)
     stream = b"".join(pieces)

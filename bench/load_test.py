@@ -225,7 +225,7 @@ async def measure(
 
 
 def describe_first_tokens(tally: LoadCounts) -> dict[str, float]:
-    """Return how long clients waited for the first token of a stream, and how evenly."""
+    """Return how long clients waited for the first token of a stream, and how unequal the waits were."""
     waits = sorted(wait for each in tally.first_tokens.values() for wait in each)
     of_clients = [mean(each) for each in tally.first_tokens.values() if each]
     if len(waits) < 2:

@@ -3,7 +3,7 @@
 Usage: python -m bench.power_loss [--cuts 200] [--seed 0] [--short]. Two runs are recorded by `tools.power_loss`: one
 that trains to the end, and one whose loss is not finite for some steps, so that it returns to an earlier state. Each
 cut is at a random event of a recording; any part of what was not flushed by then may be missing, torn or out of order.
-The run is then resumed to the end. Prints one JSON line: in how many cuts every file except run.json is identical to
+The run is then resumed to the end. Prints one JSON line: after how many cuts every file except run.json is identical to
 the uninterrupted run's (`resumed_equal`), and `lost`, the cuts after which something that had been saved (a checkpoint,
 the best model, a snapshot, the finished run) was missing. Nothing may be lost.
 """
@@ -107,7 +107,7 @@ def find_lost(record: FileLog, at: int, place: Path) -> list[str]:
     """What had been saved when the power was cut, and is missing afterward."""
     saved, folder = promises(record, at), place / "run"
     for each in (folder, folder / CHECKPOINTS, folder / SNAPSHOTS):
-        recover(each)  # as a run that is resumed does first
+        recover(each)  # a resumed run does this first
     if FINISHED in saved:
         same = folder.is_dir() and is_finished(folder) and load(folder, "cpu")
         return [] if same else [FINISHED]

@@ -62,7 +62,7 @@ def test_context_is_the_shortest_and_parameters_add_up(model, members):
 
 
 def test_loss_is_that_of_the_mean(model, members, tmp_path):
-    """The windows of a document start with the end token, then with the last token of the window before."""
+    """A document's first window starts with the end token; each later one, with the last token of the one before."""
     document = TEXT[:40]
     ids = [*model.tokenizer.encode(document), model.tokenizer.end_id]
     before = [model.tokenizer.end_id, *ids[:-1]]

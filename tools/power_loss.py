@@ -174,7 +174,7 @@ def _remains(node: int, flushed: dict[int, bytes], current: dict[int, bytes], rn
     if old == new:
         return new
     kept = rng.randint(0, len(new))
-    if new.startswith(old):  # it grew: the blocks before are not written again
+    if new.startswith(old):  # it grew: earlier blocks are not written again
         kept = rng.randint(len(old), len(new))
     torn, zeros = new[:kept], new[:kept] + bytes(len(new) - kept)
     return rng.choice((old, new, torn, zeros))

@@ -19,7 +19,7 @@ REPORT_TIMEOUT = 600_000  # milliseconds
 
 
 def take(browser: Browser, address: str, out: Path, theme: str, text: str) -> list[Path]:
-    """Take screenshots of the flow, of the head that the page opens with, at its softmax step, and of a report."""
+    """Take screenshots of the flow, of the head that the page opens with (at its softmax step), and of a report."""
     page = browser.new_page(
         viewport={"width": 1366, "height": 768},
         device_scale_factor=2,

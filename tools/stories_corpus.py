@@ -125,7 +125,7 @@ def _tokenizer_texts(seed: int) -> tuple[str, ...]:
 
 
 def _generate(make: Callable[[int, int], str], seed: int, count: int) -> list[str]:
-    """Return the texts with numbers 0 to count - 1, generated on all cores."""
+    """Return the texts numbered 0 to count - 1, generated on all cores."""
     if count < 5000:
         return [make(seed, number) for number in range(count)]
     with ProcessPoolExecutor() as pool:

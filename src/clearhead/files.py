@@ -146,7 +146,7 @@ class _Contents:
 
 
 def describe_placeholder(start: bytes) -> str | None:
-    """Describe a file that an incomplete download left in place of the real one, by its first bytes."""
+    """Describe, from its first bytes, a file that an incomplete download left in place of the real one."""
     if not start:
         return "is empty: copy it again from its source"
     if start.startswith(b"version https://git-lfs"):

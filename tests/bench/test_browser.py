@@ -7,7 +7,7 @@ from tests.bench.process import run_short
 
 pytestmark = pytest.mark.slow
 
-COMPUTING = 900  # milliseconds, in which nothing changes on the page
+COMPUTING = 900  # milliseconds during which nothing changes on the page
 PAGE = f"""<main aria-busy="false"><button>run</button></main>
 <script>
   requestAnimationFrame = (paint) => setTimeout(paint, 60); // as on a busy machine

@@ -14,7 +14,7 @@ def lines():
     }
 
 
-def test_float32_loses_nothing_and_smaller_numbers_little(lines):
+def test_float32_loses_nothing_and_smaller_types_little(lines):
     assert lines["float32"]["ratio"] == 1
     assert lines["float16"]["ratio"] == pytest.approx(1, abs=1e-3)
     assert lines["int8"]["ratio"] == pytest.approx(1, abs=0.05)

@@ -22,7 +22,7 @@ OTTER = "otter-grader==7.0.0"
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory):
-    """The `otter` command: the installed one, or that of an environment which adds Otter to the installed packages."""
+    """The `otter` command: the installed one, or one in an environment that adds Otter to the installed packages."""
     if find_spec("otter") is not None and (installed := shutil.which("otter")) is not None:
         return Path(installed)
     if find_spec("pip") is None:

@@ -82,7 +82,7 @@ def test_flipped_bits_are_detected(copied_model, refused):
         read(refused, copied_model, "model.safetensors", "truncated or changed")
 
 
-def test_flipped_header_bits_are_harmless_or_detected_without_hash(copied_model):
+def test_flipped_header_bits_are_harmless_or_detected_without_a_hash(copied_model):
     path = copied_model / "model.safetensors"
     data = path.read_bytes()
     (size,) = struct.unpack("<Q", data[:8])

@@ -49,7 +49,7 @@ def test_planted_copies_are_found_exactly():
 @pytest.mark.parametrize("n", [2, 3, 6, 12])
 @pytest.mark.parametrize("collide", [False, True])
 def test_the_result_equals_a_search_for_every_substring(n, collide, monkeypatch):
-    monkeypatch.setattr(copied_text, "SEARCHED", 37)  # runs cross the borders of the parts that are searched
+    monkeypatch.setattr(copied_text, "SEARCHED", 37)  # runs cross the boundaries of searched parts
     if collide:  # a hash that tells few spans apart: each is compared token by token
         coarse = held_out.hash_spans
         monkeypatch.setattr(copied_text, "hash_spans", lambda ids, n: coarse(ids, n) % np.uint64(7))

@@ -115,7 +115,7 @@ def test_held_out_text_is_measured_as_eval_measures_it(overfitted, found, tmp_pa
 
 
 def test_held_out_documents_are_measured_as_eval_measures_them(own_home, story_text, tmp_path):
-    """A part of the third of four documents is held out, and all of the last; the border is within a word."""
+    """A part of the third of four documents is held out, and all of the last; the boundary is within a word."""
     (tmp_path / "texts").mkdir()
     for i in range(4):
         (tmp_path / "texts" / f"{i}.txt").write_text(story_text[1000 * i : 1000 * (i + 1)].replace("a", "ä"))

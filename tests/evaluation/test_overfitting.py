@@ -48,7 +48,7 @@ def test_a_gap_to_the_training_text_is_overfitting_even_if_the_validation_loss_f
     assert not TrainingEvidence(FALLING, 1, 1, 1, 3.0, 2.8).overfits
 
 
-def test_falling_loss_asks_for_minutes_and_many_tokens_for_parameters():
+def test_falling_loss_calls_for_minutes_and_many_tokens_for_parameters():
     evidence = TrainingEvidence(FALLING, 20_000, 10_000, 1000, 3.0, 2.9)
     assert evidence.fall == pytest.approx(1 - 3.0 / 3.2)
     assert advice(evidence) == ["more training time", "a larger model"]
@@ -64,8 +64,8 @@ def test_a_run_without_validation_has_no_rise():
 
 
 @pytest.mark.parametrize("losses", [FALLING, RISING])
-def test_a_better_pretrained_model_asks_for_fine_tuning(losses):
-    """After what helps against overfitting, if the model overfits."""
+def test_a_better_pretrained_model_calls_for_fine_tuning(losses):
+    """Listed after what helps against overfitting, if the model overfits."""
     better = TrainingEvidence(losses, 5000, 1000, 1000, 3.6, 3.5, 2.0, 1.5)
     place = 3 if better.overfits else 0
     found = better.advice()

@@ -102,7 +102,7 @@ def test_means_by_position_and_frequency(model, text):
     assert found.surprises(2, ends=[int(found.ids[worst[0]])])[0] != worst[0]
 
 
-def test_calibration_error_is_the_mean_distance_of_confidence_and_accuracy():
+def test_calibration_error_is_the_mean_distance_between_confidence_and_accuracy():
     confidence = np.array([0.05, 0.31, 0.39, 0.95, 1.0])
     right = np.array([False, True, True, True, False])
     found = Calibration.of(confidence, right)

@@ -209,7 +209,7 @@ def test_the_page_opens_without_a_network_after_one_visit(browser, host):
     guest.expect(lambda: guest.page.locator(".next .share").count() > 0, True)
     guest.page.goto(f"{host.url}{PATH}index.html?model=gpt2")
     guest.settle()
-    # Another model was never opened.
+    # The other model was never opened.
     reason = "modern has not been loaded in this browser yet: loading it the first time requires a network connection"
     choose = guest.page.locator("button.model", has_text="modern").click
     guest.page.locator("button.chosen").click()
@@ -336,7 +336,7 @@ def test_bad_input_is_refused_before_heads_are_scored(named, tmp_path, monkeypat
     assert [path.name for path in tmp_path.rglob("*")] == ["full"]
 
 
-def test_a_domain_name_may_wait_in_the_folder(named, tmp_path):
+def test_a_domain_name_in_the_folder_is_kept(named, tmp_path):
     (tmp_path / "CNAME").write_text("example.org")
     for publish_again in (False, True):
         publish_live([named["gpt2"]], tmp_path, labs=False)

@@ -148,7 +148,7 @@ def test_a_longest_passage_that_is_too_short_to_count_says_so(report):
     assert "too few to count as copied" not in Page(report_page([report])).text
     short = replace(report, copied=CopiedText(15, 1000, 0, 12, 0, 3))
     page = Page(report_page([short]))
-    assert "It has 12 tokens, too few to count as copied, for which a passage needs 15." in page.text
+    assert "It has 12 tokens, too few to count as copied: a passage needs 15." in page.text
     assert page.tables["Copied text"][1] == ["my", "0.0%", "1,000", "15", "12"]
 
 

@@ -102,7 +102,7 @@ def test_next_step_runs_while_the_last_tokens_are_read(decoder):
     assert len(RecordedStep.ran) == 2 * AHEAD  # nothing was computed twice
 
 
-def test_rows_of_no_sequence_use_a_slot_of_their_own(decoder):
+def test_rows_without_a_sequence_use_a_slot_of_their_own(decoder):
     decoder.decode([0, 1, 2], [1, 2, 3], [0, 0, 0], [make_sampler(n) for n in range(3)])
     assert RecordedStep.ran[0] == (4, [0, 1, 2, 5])
 
@@ -134,7 +134,7 @@ def test_logits_come_to_the_cpu_for_rules_that_the_device_does_not_know(decoder)
     assert torch.equal(decoder.decode_one([1, 3], [7, 8], [4, 5])[1], logits_of(8, 5))
 
 
-def test_broken_logits_are_an_error_of_their_sequence_only(decoder, monkeypatch):
+def test_broken_logits_fail_only_their_own_sequence(decoder, monkeypatch):
     healthy, broken = make_sampler(1), make_sampler(2)
 
     def run(step, filtered, plain=RecordedStep.run):

@@ -86,7 +86,7 @@ def test_captured_steps_serve_the_same_texts(monkeypatch):
 
 
 class Recorded:
-    """A `CudaDecoder` that decodes without CUDA graphs, on the CPU, and records what it is asked."""
+    """A `CudaDecoder` that decodes without CUDA graphs, on the CPU, and records what is asked of it."""
 
     made = 0
 
@@ -131,7 +131,7 @@ class Refusing(Recorded):
 
 @pytest.fixture
 def on_device(monkeypatch):
-    """Let requests take the fast way, with recorded decoders in a pool of their own."""
+    """Let requests take the fast path, with recorded decoders in a pool of their own."""
 
     def use(kind=Recorded, **limits):
         pool = DecoderPool(kind, **{"most_bytes": 1000, **limits})
@@ -153,7 +153,7 @@ def write(network, tokenizer, tokens=70, samples=1, prompt=(1, 2, 3), **settings
 @pytest.mark.parametrize(
     "settings", [{}, {"samples": 3}, {"temperature": 0.0}, {"top_k": 5}, {"top_p": 0.9}, {"tokens": 200}]
 )
-def test_text_is_that_of_the_plain_way(make, tokenizer, on_device, settings):
+def test_text_is_that_of_the_plain_path(make, tokenizer, on_device, settings):
     network = make("modern", n_context=100)  # shorter than 200 tokens: decoding continues without graphs
     plain = write(network, tokenizer, **settings)
     pool = on_device()
@@ -258,7 +258,7 @@ def test_only_plain_sampling_is_supported():
         assert not is_plain(Sampling(**more))
 
 
-def test_cpu_takes_the_plain_way(make):
+def test_cpu_takes_the_plain_path(make):
     assert not can_generate(make("modern"), Sampling(), 4, 100, 1)
     assert not can_generate(None, Sampling(), 4, 100, 1)
 

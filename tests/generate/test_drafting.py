@@ -94,7 +94,7 @@ def test_ngrams_propose_a_probable_token_that_followed_in_the_text(model, text, 
     assert proposed > 100
     assert (
         best > 0.9 * proposed
-    )  # the others are shorter contexts' choice, which the longest one has not seen
+    )  # elsewhere, shorter contexts favor a token that never followed the longest one
 
 
 def test_rewound_decoder_continues_as_if_nothing_had_been_processed(model):

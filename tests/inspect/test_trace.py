@@ -54,7 +54,7 @@ CHOICES = PRESETS | {
         },
     },
 }
-# Where the other choices cover the features of these.
+# Slow tests, because the other choices cover the features of these.
 SLOW = {"gpt2", "shared keys", "shared keys, gpt2", "wide heads", "post-norm, with means"}
 IDS = torch.tensor([3, 1, 4, 1, 5, 9, 2])
 HEAD_NAMES = (

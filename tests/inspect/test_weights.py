@@ -7,7 +7,7 @@ from tests.inspect.conftest import uncapped
 
 
 def test_weights_reproduce_the_sites(inspect, network):
-    """For example, x W_Q + b_Q equals query_raw, and likewise through the feed-forward."""
+    """For example, x W_Q + b_Q equals query_raw, and likewise through the feed-forward network."""
     trace = inspect()
     names = weight_names(network.config)
 

@@ -55,7 +55,7 @@ def test_gradients_equal_those_of_a_trace_at_every_site(model):
 
 
 def test_gradients_equal_autograd_at_every_site(model):
-    """Check one block, one of its heads, and the sites outside the blocks; the others are computed with these."""
+    """Check one block, one of its heads, and the sites outside the blocks; the others are computed along with these."""
     lesson, trace = ch.learn(model, TEXT), model.inspect(TEXT)
     sites = [site for site in trace.sites() if not re.search(r"block\.1|head\.[123]", site)]
     for site in sites:

@@ -151,7 +151,7 @@ def test_flipped_bits_are_noticed_repaired_or_harmless(kind, look, texts, tmp_pa
 
 @pytest.fixture
 def bounded():
-    """End the process, with a traceback, where it waits for a pipe or reads a device to its end."""
+    """End the process, with a traceback, if it hangs waiting for a pipe or reading an endless device."""
     with open(sys.__stderr__.fileno(), "w", closefd=False) as log:
         faulthandler.dump_traceback_later(600, exit=True, file=log)
         yield

@@ -199,7 +199,7 @@ def resume_and_compare(start, text: Path, out: Path, processes: int) -> None:
 
 @pytest.mark.usefixtures("averaged_alone")
 @pytest.mark.parametrize("lost", [0, 1])
-def test_killed_process_is_named_by_the_others_and_more_of_them_resume(lost, start, text):
+def test_killed_process_is_named_by_the_others_and_more_processes_resume(lost, start, text):
     out = text.parent / f"killed-{lost}"
     processes = start(text, out, 2)
     wait_for_step(out, 10)
@@ -210,7 +210,7 @@ def test_killed_process_is_named_by_the_others_and_more_of_them_resume(lost, sta
 
 
 @pytest.mark.usefixtures("averaged_alone")
-def test_hanging_process_is_named_by_the_others_and_fewer_of_them_resume(start, text):
+def test_hanging_process_is_named_by_the_others_and_fewer_processes_resume(start, text):
     out, lost = text.parent / "hangs", 3
     processes = start(text, out, 4, real=lost)
     wait_for_step(out, 6)

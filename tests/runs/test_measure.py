@@ -104,7 +104,7 @@ def test_characters_and_texts_repeated_rarely_get_a_larger_model(monkeypatch):
 
 
 @pytest.mark.parametrize("taught", [True, False])
-def test_batch_of_a_student_is_limited_by_what_its_teachers_predict(taught, tokens, speeds, monkeypatch):
+def test_batch_of_a_student_is_limited_by_its_teachers_predictions(taught, tokens, speeds, monkeypatch):
     speeds(dict.fromkeys(range(1, 65), 1e-4))
     request = TrainingRequest()
     config = list_sizes(request, tokens, 64)[0]

@@ -152,5 +152,5 @@ def test_student_worse_than_a_teacher_is_reported():
     assert "give the run more steps, or" in summarize(run)[0]
     run.losses = [3.0, 1.9]
     assert summarize(run) == []
-    run.losses, run.request.teachers = [3.0, 2.4], None  # given teachers may be of another text
+    run.losses, run.request.teachers = [3.0, 2.4], None  # given teachers may be trained on another text
     assert summarize(run) == []

@@ -341,7 +341,7 @@ def test_plan_chooses_no_teachers_if_they_are_not_wanted(changes, planned):
     assert planned(300, **changes) is None
 
 
-def test_students_teach_in_their_turn_if_there_is_time():
+def test_students_teach_in_turn_if_there_is_time():
     plan = plan_teaching(TrainingRequest(minutes=10, device="cpu"), {}, "")
     assert plan.count == MANY + STUDENTS
     assert plan.taught_by == [MANY + 1 + i for i in range(STUDENTS)]

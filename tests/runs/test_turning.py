@@ -47,7 +47,7 @@ def train(run):
 
 
 def script(monkeypatch, *losses):
-    """Replace the validation losses of all runs by these."""
+    """Replace the validation losses of all runs with these."""
     found = iter(losses)
 
     def validate(run):

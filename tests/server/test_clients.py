@@ -118,7 +118,7 @@ def test_fields_of_other_models_are_ignored(ai):
     assert reply.usage.completion_tokens <= 2
 
 
-def test_many_tokens_are_cut_to_the_context(ai, server, submitted):
+def test_max_tokens_is_reduced_to_fit_the_context(ai, server, submitted):
     for tokens in (10**6, server.model.config.n_context):
         reply = ai.completions.create(
             model="small",

@@ -45,7 +45,7 @@ def test_a_reply_matches_a_chat(server, strict):
 
 
 def test_items_are_messages(server, strict):
-    """Message items with and without a type, with text and parts, and a reply of an earlier response."""
+    """Message items with and without a type, with text and parts, and a reply from an earlier response."""
     earlier = strict.responses.create(**TEXT)
     given = [
         {"role": "developer", "content": "Be brief."},

@@ -246,7 +246,7 @@ def test_column_of_a_csv_file(tmp_path):
     assert read(f"{path}:text") == "Hallo, du\n"
 
 
-def test_files_that_cannot_be_converted_are_skipped_among_others(tmp_path):
+def test_unconvertible_files_among_others_are_skipped(tmp_path):
     (tmp_path / "a.md").write_text("One.", encoding="utf-8")
     (tmp_path / "b.docx").write_bytes(b"PK")
     (tmp_path / "c.odt").write_bytes(b"?")

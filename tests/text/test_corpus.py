@@ -356,7 +356,7 @@ WORDS = st.lists(st.sampled_from(["a", "cat", " ", "\n", "\t", "\u00a0", "\u2028
 
 
 @given(WORDS, st.integers(1, 30))
-def test_text_is_split_last_where_whitespace_begins(text, length):
+def test_text_is_split_at_the_last_place_where_whitespace_begins(text, length):
     """A plain search finds the same split: before the last whitespace that follows a non-space character."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(corpus, "PIECE", length)

@@ -89,7 +89,7 @@ def test_without_support_tools_are_plain_text(name):
 @pytest.mark.parametrize(
     ("name", "written"), [("tags", '"not <b>"'), ("items", "{}"), ("roles", '"not <b>"'), (None, '"not <b>"')]
 )
-def test_arguments_that_are_text_are_shown_if_the_template_can(name, written):
+def test_arguments_that_are_text_are_shown_if_the_template_can_show_them(name, written):
     tokenizer = tokenizer_of({**WITH_TOOLS, **WITHOUT_TOOLS}.get(name))
     called = {**CALL, "function": {"name": "weather", "arguments": "not <b>"}}
     messages = [HISTORY[0], {"role": "assistant", "content": "", "tool_calls": [called, CALL]}, HISTORY[2]]

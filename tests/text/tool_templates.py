@@ -1,6 +1,6 @@
 """Chat templates with tools, in the manner of published ones."""
 
-# Tools in the system message, calls between tags, results as messages of the user.
+# Tools in the system message, calls between tags, results as user messages.
 TAGS = """
 {%- if tools %}<|im_start|>system
 {% if messages[0].role == 'system' %}{{ messages[0].content + '\n\n' }}{% endif %}Functions:

@@ -73,7 +73,7 @@ def test_second_backward_through_the_same_loss_is_refused():
 
 @pytest.fixture
 def kernel(monkeypatch):
-    """A kernel for the CPU, which overwrites the logits with the gradient, too."""
+    """A kernel for the CPU that overwrites the logits with the gradient, as the GPU's does."""
 
     def loss_and_gradient(logits, *rest, **settings):
         loss, gradient = _loss_and_gradient(logits, *rest, **settings)

@@ -101,7 +101,7 @@ def make_trainer(teacher, student, **settings):
 
 
 @pytest.mark.parametrize("accumulation", [1, 2])
-def test_teachers_read_a_batch_that_repeats_only_once(accumulation):
+def test_teachers_read_a_repeating_batch_only_once(accumulation):
     """The student reads it with the same noise each time, but with dropout of its own."""
     teacher, student = make_network(1), make_network(2)
     asked, learned = record_inputs(teacher), record_inputs(student)
@@ -114,7 +114,7 @@ def test_teachers_read_a_batch_that_repeats_only_once(accumulation):
 
 
 def test_batches_that_repeat_teach_the_same_as_if_teachers_read_them_again():
-    """Up to the rounding of their predictions, which are kept in half precision in either case."""
+    """Even bit for bit: their predictions are rounded to half precision in either case."""
     weights = []
     for repeat_after in (0, 6, 10):
         student = make_network(2)
@@ -134,7 +134,7 @@ def test_student_resumes_to_the_same_weights_among_batches_that_repeat():
     assert all(torch.equal(each, second.tensors()[name]) for name, each in whole.tensors().items())
 
 
-def test_time_of_the_teachers_is_known_apart():
+def test_time_of_the_teachers_is_measured_separately():
     trainer = make_trainer(make_network(1), make_network(2), repeat_after=4)
     assert trainer.asking_left() == 0
     trainer.take_step()

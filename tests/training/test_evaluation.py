@@ -32,7 +32,7 @@ def model(request):
     return LanguageModel(Transformer(config).double(), tokenizer)
 
 
-def test_conversations_have_the_loss_of_each_alone(model, tmp_path):
+def test_each_conversation_has_the_loss_that_it_has_alone(model, tmp_path):
     lines = [
         json.dumps(
             {
@@ -55,7 +55,7 @@ def test_conversations_have_the_loss_of_each_alone(model, tmp_path):
     assert together.loss == pytest.approx(mean, rel=1e-6)
 
 
-def test_files_and_parts_between_end_tokens_have_the_loss_of_each_alone(model, tmp_path):
+def test_each_file_and_part_between_end_tokens_has_the_loss_that_it_has_alone(model, tmp_path):
     texts = ["The cat sat.", "A dog ran to the river, and swam.", "Who knows? " * 40]
     alone = [model.evaluate(text) for text in texts]
     mean = np.average([each.loss for each in alone], weights=[each.tokens for each in alone])

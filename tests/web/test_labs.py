@@ -56,7 +56,7 @@ def test_selecting_another_lab_shows_its_line_chart(visitor):
     assert len(points) == len(clearhead.lab("scale").part("largest weight").x)
 
 
-def test_back_returns_to_the_lab_before_and_then_to_the_view_before(visitor):
+def test_back_returns_to_the_previous_lab_and_then_to_the_previous_view(visitor):
     visitor.open(model="modern", text=TEXT)
     visitor.button("Labs").click()
     heading = visitor.page.locator("article h3")
@@ -79,7 +79,7 @@ def test_the_result_of_other_settings_is_hidden(visitor):
     visitor.expect(result.is_visible, True)
     waiting = []
     visitor.page.route("**/api/lab", lambda route: waiting.append(route))
-    visitor.page.get_by_label("boost").fill("10")  # still in the field: it runs without leaving it
+    visitor.page.get_by_label("boost").fill("10")  # the lab runs even before the focus leaves the field
     visitor.expect(result.is_visible, False)
     visitor.page.get_by_role("status").filter(has_text="Running").wait_for()
     for route in waiting:
@@ -200,7 +200,7 @@ def test_each_lab_shows_what_python_computes(visitor, models, name):
             assert number(text) == pytest.approx(value, rel=0.01, abs=6e-5), told
 
 
-def test_running_lab_shows_its_time_and_can_be_cancelled(visitor):
+def test_running_lab_shows_its_time_and_can_be_canceled(visitor):
     visitor.open(model="modern", text=TEXT, view="labs")
     visitor.page.route("**/api/lab", lambda route: None)  # never answered
     visitor.button("One head, as loops and as matrices").click()

@@ -134,7 +134,7 @@ def read(element):
 
 @pytest.mark.parametrize("locale", ["en-GB", "de-DE"])
 @pytest.mark.parametrize(("width", "height"), [(1280, 720), (1366, 768)])
-def test_the_update_is_seen_first(visit, locale, width, height):
+def test_the_update_is_visible_without_scrolling(visit, locale, width, height):
     visitor = visit(width=width, height=height, locale=locale)
     visitor.open(model="modern", text=TEXT, view="learning", chain="block.0.head.1.W_Q:3:1")
     update = visitor.page.get_by_test_id("update")

@@ -362,7 +362,7 @@ def test_stops_5_to_8_are_one_example(visitor):
     shows(visitor, "output", run_head()["A"])
 
 
-def test_figures_take_empty_fields(visitor):
+def test_figures_accept_empty_fields(visitor):
     for stop in ("002.2", "002.3", "002.4", "002.5", "002.7"):
         go(visitor, stop)
         fields = visitor.page.locator(".figure :is(textarea, input:not([type]))")

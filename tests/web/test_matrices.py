@@ -301,7 +301,7 @@ def test_cells_that_are_cut_show_no_number_and_the_others_can_be_reached(visit):
     assert visitor.button("Scroll to the previous rows").is_enabled()
 
 
-def test_the_selected_row_is_whole_in_a_long_text(visit):
+def test_the_selected_row_is_fully_visible_in_a_long_text(visit):
     visitor = visit(width=1366, height=768)
     visitor.open(model="modern", text=" ".join([TEXT] * 5), step="softmax", matrix="numbers")
     grid, name = visitor.page.locator("[role=grid]"), visitor.page.locator("[role=rowheader].strong")

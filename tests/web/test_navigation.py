@@ -95,7 +95,7 @@ def test_value_is_traced_down_to_a_weight_and_back(visitor):
     visitor.see(cell[0], cell)
 
 
-def test_steps_change_by_keys_and_buttons(visitor):
+def test_keys_and_buttons_change_the_step(visitor):
     visitor.open(model="modern", text=TEXT)
     assert visitor.page.locator(".steps .pill").all_inner_texts() == STEPS
     visitor.page.keyboard.press("ArrowRight")
@@ -126,7 +126,7 @@ def test_play_and_pause(visitor):
     visitor.expect(lambda: visitor.step, STEPS[3])
 
 
-def test_blocks_and_heads_change_by_keys_and_buttons(visitor):
+def test_keys_and_buttons_change_the_block_and_the_head(visitor):
     def stands():
         found = re.match(r"Block (\d), head (\d)", visitor.page.locator(".detail h2").inner_text())
         return found.groups()
@@ -373,7 +373,7 @@ def test_the_input_of_a_block_is_shown_in_that_block(visitor):
     assert visitor.page.locator(".detail h2").inner_text() == "Block 0: Add feed-forward"
 
 
-def test_hints_are_whole_on_a_small_laptop(visit):
+def test_hints_are_not_cut_off_on_a_small_laptop(visit):
     visitor = visit(width=1280, height=720)
     visitor.open(model="modern", text="The duck was too tired", block=1)
     hints = visitor.page.locator("[data-testid=card] .order")

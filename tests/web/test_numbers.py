@@ -36,7 +36,7 @@ def numbers_of(model, text):
 
 
 def with_caps(model):
-    """The same model with soft-capping, low enough to change its numbers."""
+    """The same model with soft-capping, whose caps are low enough to change its numbers."""
     network = Transformer(replace(model.config, score_cap=1.5, logit_cap=2.5)).eval()
     network.load_state_dict(model.network.state_dict())
     return LanguageModel(network, model.tokenizer)

@@ -84,7 +84,7 @@ class LogitErrorsResponse(WireModel):
 
 
 class NumberPlace(WireModel):
-    """One number of a site or weight; a vector has no column."""
+    """One number in a site or weight; a vector has no column."""
 
     name: str
     row: int
@@ -125,12 +125,14 @@ class ChainResponse(NumberPlace):
 
 
 class UpdateRequest(LessonRequest):
-    """One number of a weight."""
+    """One number in a weight."""
 
     name: NumberOwner
     row: Id
     column: Id | None = None
-    count: TermCount = Field(8, description="How many of the tokens that contribute most to return.")
+    count: TermCount = Field(
+        8, description="How many tokens to return, starting with the largest contributions."
+    )
 
 
 class UpdateTerm(WireModel):
@@ -154,7 +156,7 @@ class TokenContributions(WireModel):
 
 
 class UpdateResponse(WireModel):
-    """What the step does to one number of a weight, and the tokens that contribute to its gradient."""
+    """What the step does to one number in a weight, and the tokens that contribute to its gradient."""
 
     before: float | None
     gradient: float | None

@@ -2,7 +2,7 @@
 
 Below the highest order, the count of an n-gram is the number of different tokens that precede it: a token
 that follows only a few others is unlikely to follow a new one, however frequent it is. A discount D is
-subtracted from each count, and the freed probability mass goes to shorter contexts (Chen and Goodman 1999,
+subtracted from each count, and the freed probability mass goes to shorter contexts (Chen and Goodman 1998,
 in the notation of Heafield et al. 2013):
 
     p(w | context) = (a - D(a)) / total(context) + b(context) p(w | context without its first token)

@@ -55,7 +55,7 @@ def strong_weight(random: Random) -> tuple[str, int, int, int, int]:
 
 
 def blank_prompt(random: Random) -> str:
-    """The beginning of a story, up to a word whose prediction depends most on one earlier token."""
+    """The beginning of a story, up to a word whose prediction depends mainly on one earlier token."""
     tokenizer = stories().tokenizer
     for _ in range(TRIES):
         ids = tokenizer.encode(story(STORY_SEED, random.randrange(10_000)).text)

@@ -124,7 +124,7 @@ The model fills the blank after `blank_text` with its likeliest next token. Whic
 each position but the last, set the token's `embedding` to zero (the position's own vector remains), and look at
 the probability of the token that was predicted without any edit.
 
-Assign to `decisive` the position whose removal lowers this probability most; positions are counted from 0.""",
+Assign to `decisive` the position at which this lowers the probability most; positions are counted from 0.""",
     asks="decisive",
     draw=lambda random: {"blank_text": blank_prompt(random)},
     solution="""\

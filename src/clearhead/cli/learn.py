@@ -29,7 +29,7 @@ def learn(
     weight: str | None = typer.Option(
         None,
         metavar="NAME",
-        help="Explain how one number of this weight changes, such as block.1.head.2.W_Q; requires --at.",
+        help="Explain how one number in this weight, such as block.1.head.2.W_Q, changes; requires --at.",
     ),
     at: str | None = typer.Option(None, metavar="ROW,COLUMN", help="The row and column of that number."),
     other: str | None = typer.Option(
@@ -45,7 +45,7 @@ def learn(
     """Show what one training step on a text would do.
 
     Shows each token's loss, the loss before and after the step, and the weights whose changes lower the loss most;
-    or, for one number of a weight, the terms of its update and the tokens that move it. The model does not change.
+    or, for one number in a weight, the terms of its update and the tokens that move it. The model does not change.
 
     \b
     For example:

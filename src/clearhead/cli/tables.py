@@ -32,7 +32,7 @@ def print_table(headings: dict[str, str], rows: list[dict[str, Any]]) -> None:
 def emphasized_table(
     headings: Sequence[str], rows: Sequence[Sequence[TableCell]], best: Sequence[int | None]
 ) -> Text:
-    """A `text_table` in which the column `best` of each row is bold."""
+    """A `text_table` in which the best cell of each row, given by its column, is bold."""
     lines = text_table(headings, rows).split("\n")
     columns = zip(headings, *([show_cell(cell) for cell in row] for row in rows), strict=True)
     widths = [max(map(len, column)) for column in columns]

@@ -1,7 +1,7 @@
-"""Minimal pairs from the story grammar: two texts that differ in one word, of which one is wrong.
+"""Minimal pairs from the story grammar: two texts, one of them wrong, that differ in one word.
 
-The pairs of a seed and number are the same on every machine. Each is a sentence of a story, or a list of words, with
-what precedes it as the context. They suit models that know this kind of English, such as the built-in one.
+The pairs for a given seed and number are the same on every machine. Each is a sentence of a story, or a list of words,
+with what precedes it as the context. They suit models that know this kind of English, such as the built-in one.
 """
 
 from __future__ import annotations

@@ -291,7 +291,7 @@ def _surprise(model: LanguageModel, text: ReportText, losses: TokenLosses, i: in
 def _passage(model: LanguageModel, losses: TokenLosses, i: int, count: int) -> list[tuple[str, float]]:
     """About `count` measured tokens around this one, as far as they are contiguous."""
     near = slice(max(0, i - count // 2), i + count // 2 + 1)
-    # Places that rise by one from token to token differ from the indices by the same number.
+    # As long as places rise by one from token to token, they differ from the indices by a constant.
     joined = (losses.places - np.arange(len(losses.places)))[near] == losses.places[i] - i
     pieces = model.tokenizer.pieces(losses.ids[near][joined].tolist())
     return list(zip(pieces, losses.losses[near][joined].tolist(), strict=True))

@@ -85,7 +85,7 @@ def measure_tokens(
     most: int = MOST_TOKENS,
     context: int | None = None,
 ) -> TokenLosses:
-    """Measure the tokens of a text in the windows of `eval`, up to about `most` of them.
+    """Measure the tokens of a text, up to about `most` of them, in the windows of `eval`.
 
     `before` is the id that precedes the text, and `context` the length of a window, by default the model's context.
     """

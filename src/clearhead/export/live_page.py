@@ -75,7 +75,7 @@ def save_live_html(
         raise UserError(
             f"{model.name} has {size / 1e6:,.0f} MB of weights; the limit for one file is "
             f"{MAX_ONE_FILE / 1e6:.0f} MB: publish a folder instead (clearhead publish --live)"
-            + (", or choose smaller numbers (float16, int8)" if smallest <= MAX_ONE_FILE else "")
+            + (", or choose a smaller number type (float16, int8)" if smallest <= MAX_ONE_FILE else "")
         )
     page = live_html([model], numbers, texts)
     with disk_errors(path.parent, f"{path} was not saved"):
@@ -150,7 +150,7 @@ def _describe(
 
 
 def _check(models: Sequence[LanguageModel], texts: Sequence[str] | None) -> None:
-    """Raise UserError if a model cannot be published or cannot run one of the texts, before its heads are scored."""
+    """Before any heads are scored, raise UserError if a model cannot be published or cannot run one of the texts."""
     if texts is not None:
         check_texts(texts)
     for model in models:

@@ -162,7 +162,7 @@ def _length(copied: CopiedText | None) -> str:
     if copied is None or copied.longest >= copied.n:
         return also
     length = plural(copied.longest, "token")
-    return f"{also} It has {length}, too few to count as copied, for which a passage needs {copied.n:,}."
+    return f"{also} It has {length}, too few to count as copied: a passage needs {copied.n:,}."
 
 
 def _pairs(report: ModelReport) -> str:

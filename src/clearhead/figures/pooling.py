@@ -1,4 +1,4 @@
-"""Pooling: shrink a matrix that is too large to show, or to compute at once, a few rows at a time.
+"""Pooling: shrink, a few rows at a time, a matrix that is too large to show or to compute at once.
 
 Shapes: T positions, N cells per side, F features.
 """

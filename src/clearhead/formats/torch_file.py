@@ -29,7 +29,7 @@ ZIP = b"PK\x03\x04"
 # of 1 MB with 200,000 instructions.
 LARGEST_PICKLE = 2**24  # bytes
 MOST_INSTRUCTIONS = 2**19
-# How often the bytes of a file may be read: nanoGPT's query, key and value are one tensor, which is read for each.
+# How many times the bytes of a file may be read: nanoGPT's query, key and value are one tensor, read for each.
 MOST_READS = 4
 DTYPES = {
     "FloatStorage": torch.float32,

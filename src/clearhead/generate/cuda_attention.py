@@ -101,7 +101,7 @@ def attend(
     acc = tl.zeros((BS, BD), tl.float32)
     for start in range(begin, end, BS):
         past_keys, past_values = next_keys, next_values
-        following = start + BS + s  # the next tile is loaded while this one is computed with
+        following = start + BS + s  # the next tile is loaded while this one is processed
         mask = (following < end)[:, None] & inside[None, :]
         at = past + following[:, None] * D + d[None, :]
         next_keys = tl.load(keys + at, mask=mask, other=0.0)

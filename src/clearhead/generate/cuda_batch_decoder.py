@@ -2,12 +2,12 @@
 
 A step runs the smallest graph that holds the running sequences. Its remaining rows work on a slot that belongs to no
 sequence. Tokens are sampled on the device; where a request needs its logits on the CPU, they are fetched. While the CPU
-handles the tokens of a step, the device already works on the next; if a sequence joins, that work is repeated. Short
-prompts that wait at the same time are prefilled in one forward pass; a step then processes their last tokens again, and
-samples the first new ones.
+handles the tokens of a step, the device is already working on the next; if a sequence joins, that work is repeated.
+Short prompts that are waiting at the same time are prefilled in one forward pass; a step then processes their last
+tokens again, and samples the first new ones.
 
 A product of a different width rounds differently, so unlike on the CPU, the last bits of a sequence's logits may
-depend on how many others run beside it.
+depend on how many others run alongside it.
 
 Shapes: B rows of a step, V tokens in the vocabulary.
 """
@@ -36,7 +36,7 @@ from clearhead.model.transformer import Transformer
 from clearhead.runtime.cuda_graph import CudaGraph
 from clearhead.runtime.device import free_memory
 
-CACHE_SHARE = 2  # of the free memory, one part in this many for the KV cache
+CACHE_SHARE = 2  # the KV cache may take up to the free memory divided by this
 MOST_SLOTS = 256
 AHEAD = 32  # steps that the rows have random numbers for
 MOST_TOGETHER = 2048  # tokens of prompts in one forward pass
@@ -99,7 +99,7 @@ class CudaBatchDecoder(BatchDecoder):
     @torch.inference_mode()
     def prefill_together(self, prompts: Sequence[Sequence[int]]) -> list[PrefilledRow]:
         width = max(len(ids) for ids in prompts)
-        # A prompt is padded on the right, which no earlier token sees, and with a token of its own.
+        # A prompt is padded on the right, which no earlier token sees, and with its own last token.
         rows = [[*ids, *[ids[-1]] * (width - len(ids))] for ids in prompts]
         cache = KVCache(self.network.config, len(prompts), width, self.device, self.cache.dtype)
         self.network.hidden_states(torch.tensor(rows, device=self.device), cache=cache)
@@ -206,7 +206,7 @@ class PrefilledRow:
 
 
 class _Batch:
-    """The rows that the device works on: it may be a few steps ahead of what has been read."""
+    """The rows that the device is working on: it may be a few steps ahead of what has been read."""
 
     def __init__(
         self,
@@ -229,7 +229,7 @@ class _Batch:
         positions: Sequence[int],
         samplers: Sequence[Sampler | None],
     ) -> list[int] | None:
-        """The rows of these sequences, which may not be all; None if the next step is not theirs."""
+        """The rows of these sequences, which need not be all of the batch; None if the next step is not theirs."""
         if self.read >= self.steps or not self.rows.keys() >= set(slots):
             return None
         rows = [self.rows[slot] for slot in slots]

@@ -45,7 +45,7 @@ MAX_BATCH = 256
 MAX_VOCAB = 2**17  # a program holds the highest logits of all chunks
 MAX_WIDTH = 2**14  # a program holds a whole row of a matrix
 MOST_KEPT = 4  # decoders
-KEPT_SHARE = 8  # of the device's memory, one part in this many for the KV caches of kept decoders
+KEPT_SHARE = 8  # KV caches of kept decoders may take up to the device's memory divided by this
 SMALLEST = (
     512  # positions of a KV cache; more in powers of two, so that prompts of similar length share a graph
 )
@@ -184,12 +184,12 @@ class CudaDecoder:
         self.rows.copy_(torch.tensor(rows, dtype=torch.float64))
 
     def fetch(self, start: int, count: int) -> Callable[[], list[list[int]]]:
-        """Start to copy `count` tokens of every sample; the result waits for them and returns count × B ids."""
+        """Start copying `count` tokens of every sample; calling the result waits for them and returns count × B ids."""
         return read_later(self.sampled[:, start : start + count].T)
 
 
 def read_later(tokens: Tensor) -> Callable[[], list[list[int]]]:
-    """Start to copy sampled tokens to the CPU; the result waits for them, and not for what is started later."""
+    """Start copying sampled tokens to the CPU; calling the result waits for them, but not for work started later."""
     if tokens.device.type != "cuda":
         copy = tokens.clone()
         return copy.tolist
@@ -302,7 +302,7 @@ def generate_tokens(
 ) -> Iterator[list[SampledToken]]:
     """Yield the next token of every sample, `tokens` times, sampled with the samplers' random numbers.
 
-    Yields nothing if the device cannot run the kernels; nothing has been drawn from the samplers then.
+    Yields nothing if the device cannot run the kernels; in that case, nothing has been drawn from the samplers.
     """
     size = cache_size(network, len(prompt) + tokens)
     with pool.borrow(network, len(samplers), size, is_filtered(sampling)) as decoder:
@@ -328,7 +328,7 @@ def generate_tokens(
 def can_generate(
     network: object, sampling: Sampling, length: int, tokens: int, samples: int, pool: DecoderPool = POOL
 ) -> bool:
-    """Whether to decode here: the kernels can, and a graph is ready or worth its capture."""
+    """Whether to decode here: the kernels can, and a graph is ready or worth capturing."""
     if why_not(network, sampling, samples) is not None or not isinstance(network, Transformer):
         return False
     tokens = min(tokens, network.config.n_context - length)

@@ -106,7 +106,7 @@ def linear(
 ):
     """out = f(norm(x) Wᵀ + b), or out += …, for one sequence. For a gated f, the gate's N rows follow those of W.
 
-    A program takes `BN` whole rows of W: `BK` is at least K. All that needs only weights is done before the wait:
+    A program takes `BN` whole rows of W: `BK` is at least K. Whatever needs only weights is done before the wait:
     norm(x) Wᵀ = (x · γW - μ Σ γW) / σ + βW, so that afterward μ, σ and x · γW are three sums side by side. With
     `SPLIT`, x is the attention's output in that many parts, to be combined.
     """
@@ -262,7 +262,8 @@ def linear_many(
 ):
     """out = f(x Wᵀ + b) for many sequences, `ROWS` (at least 16) per program.
 
-    With `SPLIT` above 1, K is divided among as many programs, which write parts that are still to be added (SPLIT B N).
+    With `SPLIT` above 1, K is divided among that many programs, which write parts that are still to be added
+    (SPLIT B N).
     """
     start, part = tl.program_id(0) * BN, tl.program_id(2)
     n, b = start + tl.arange(0, BN), tl.program_id(1) * ROWS + tl.arange(0, ROWS)

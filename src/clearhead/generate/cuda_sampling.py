@@ -232,7 +232,7 @@ def _thirds(low, high):
 
 @triton.jit
 def _search_weight(x, wanted, floor):
-    """The largest threshold such that the elements of x that reach both it and `floor` have `wanted` exponentials.
+    """The largest threshold for which the exponentials of the elements that reach both it and `floor` sum to `wanted`.
 
     Found from the highest bit down.
     """
@@ -248,7 +248,7 @@ def _search_weight(x, wanted, floor):
 
 @triton.jit
 def _search_row(line, V, top, temperature, wanted, floor, BY_WEIGHT: tl.constexpr, BLOCK: tl.constexpr):
-    """The lowest of the `wanted` highest logits of a row, or of the highest with exponentials of that sum.
+    """The lowest of a row's `wanted` highest logits or, with `BY_WEIGHT`, of the highest whose exponentials sum to it.
 
     Only logits that reach `floor` count. The row is read again for each bit.
     """

@@ -78,7 +78,7 @@ class StopMatcher:
 
 
 class CachedTextStream(TextStream):
-    """A `TextStream` that decodes a token only once where it follows whole characters, and its text is whole too."""
+    """A `TextStream` that decodes a token only once if it follows whole characters and its own text is whole."""
 
     def __init__(self, tokenizer: Tokenizer, continues: bool = False) -> None:
         self._pieces = PIECES.setdefault(tokenizer, {})  # by id

@@ -137,7 +137,7 @@ class Handle:
         self.events.append(event)
         if event.finish_reason is not None:
             self._unfinished.discard(event.sample)
-        # A thread is counted before it looks for new events, so that none waits for an event that is there.
+        # A thread is counted before it looks for new events, so that none waits for an event that is already there.
         if self._n_waiting:
             with self._changed:
                 self._changed.notify_all()

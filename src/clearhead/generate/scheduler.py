@@ -25,7 +25,7 @@ from clearhead.networks import Ensemble, Network
 from clearhead.text.inputs import check_ids
 from clearhead.text.tokenizer import Tokenizer
 
-# The size of a chunk of prompts to score while no text is generated, in prefill chunks.
+# The size of a chunk of prompts to score while no text is being generated, in prefill chunks.
 IDLE_CHUNKS = 8
 Sample = Callable[[Tensor], SampledToken]  # from one row of logits, V, to the next token
 
@@ -179,7 +179,7 @@ class Scheduler:
                 handle.fail(error)
 
     def _score_prompts(self) -> None:
-        """Score a chunk of prompts: a small one while texts are generated, whose next tokens wait for it."""
+        """Score a chunk of prompts: a small one while texts are being generated, as their next tokens wait for it."""
         busy = self.waiting or self.running
         try:
             scored = self.scoring.run_chunk(self.decoder.chunk_size * (1 if busy else IDLE_CHUNKS))

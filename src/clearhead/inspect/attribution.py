@@ -64,7 +64,7 @@ class Attribution:
 class ScoreAttribution:
     """A score q·k decomposed by what each component wrote at the query position and at the key position.
 
-    If it is a difference, the columns hold what is written at one key position minus the same at the other.
+    If it is a difference, the columns hold what is written at one key position minus what is written at the other.
     """
 
     names: list[str]

@@ -50,8 +50,8 @@ class Edits:
     """Active edits, in the order in which they were made.
 
     `spans` has the start and end of each sequence in a padded batch. With `grows`, as in generation, edits
-    at positions beyond the end are ignored until the text reaches them, and a tensor covers its own
-    positions.
+    at positions beyond the end are ignored until the text reaches them, and without `at`,
+    a tensor covers only the positions it has values for.
     """
 
     made: tuple[tuple[Site, Edit], ...] = ()

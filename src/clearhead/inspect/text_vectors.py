@@ -1,4 +1,4 @@
-"""A vector for a whole text: the network's output before the logits, at the last token or on average."""
+"""A vector for a whole text: the network's output before the logits, at the last token or averaged over all."""
 
 from __future__ import annotations
 

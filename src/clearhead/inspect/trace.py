@@ -93,7 +93,7 @@ class Trace(ResidualTrace):
         position: int = -1,
         against: str | int | None = None,
     ) -> Tensor:
-        """Return the gradient of a logit with respect to a site: the shape of the site.
+        """Return the gradient of a logit with respect to a site, in the shape of the site.
 
         The logit is that of `token` (default: the most likely one) after `position`, minus that of `against` if given.
         `of` may also be probability, log_probability, or loss (that of the text itself). The gradient at a site shows
@@ -118,8 +118,9 @@ class Trace(ResidualTrace):
         """Attribute a token's logit to the positions of a site, by default to the tokens of the text.
 
         `gradient_x_input` multiplies the value, minus the baseline, by the gradient: a linear approximation.
-        `integrated_gradients` takes the mean gradient at `points` points on the way from the baseline to the
-        value: the parts sum to the difference between the two logits, up to the error of the integral.
+        `integrated_gradients` takes the mean gradient at `points` points on the straight path from the baseline
+        to the value: the parts sum to the difference between the logits at its two ends, up to the error of the
+        integral.
         """
         objective = make_objective(self, "logit", token, position, against)
         return attribute_inputs(self, objective, site, method, points, baseline)

@@ -39,7 +39,7 @@ def run(sentence: str, word: str, other: str, model: LanguageModel) -> Result:
     order = changes.abs().argsort(descending=True).tolist()
     listed = chances.topk(min(LIKELIEST, len(chances))).indices.tolist()
     if other.strip():
-        with suppress(UserError):  # a model of characters may lack one of its letters
+        with suppress(UserError):  # a character-level model may lack one of its letters
             listed.append(_encode(model, other)[0])
     listed = sorted({*listed, token}, key=lambda each: -chances[each].item())
     logit = "its logit" if trace.config.logit_cap is None else "its logit before the cap"

@@ -55,8 +55,8 @@ LABS = {
             "has no positions, so unseen lengths are nothing new to it. The one sequence without a 1 counts for "
             "half of the accuracy, all others for the other half: a network that has learned nothing "
             "scores about one half. The band around each line shows the range over seeds.",
-            question="With how many seeds is each network, trained on short sequences, right at 200 digits? Why can "
-            "training on 101 digits fail even if a network is able to carry the information that far?",
+            question="For how many seeds is each network, trained on short sequences, always right at 200 digits? Why "
+            "can training on 101 digits fail even if a network is able to carry the information that far?",
             settings=(
                 Setting(
                     "trained",

@@ -31,7 +31,7 @@ SENTENCES = (
     ("Ella lived near the village. She had a trumpet, and it was", "it", "trumpet"),
     ("The trumpet didn't fit in the bucket because it was too", "it", "trumpet"),
 )
-GOOD = 0.5  # a score at which no other sentence is tried
+GOOD = 0.5  # from this score on, no other sentence is tried
 CLEAR = 0.4  # the smallest weight at which a role is recognizable
 # Bits per byte: the entropy of a model's predictions for its own text, above which that text is gibberish. Small
 # models of stories and of licenses reach 3 after about 50 steps, and are between 0.5 and 2.6 when trained.

@@ -75,7 +75,7 @@ LECTURE = Lecture(
             "the keys of x1, x2 and x3, divide by √d_k, take the softmax, weigh each value, sum, and pass on the "
             "output through W^O. The head and the text are those of stop 2, and d_k is 32.",
             numbers.steps_for_x3,
-            "Each column follows from the ones before it. a3 is the sum of the weighed values and depends on x1 and "
+            "Each column follows from the ones before it. a3 is the sum of the weighted values and depends on x1 and "
             "x2 only through their keys and values. “near” puts {weight of “near” on “Ella”:.0%} of its attention on "
             "“Ella”: all scores are negative, and the softmax looks only at their differences.",
             numbers.third_weight,

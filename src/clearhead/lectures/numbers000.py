@@ -201,7 +201,7 @@ def steps_for_x3() -> StopNumbers:
         table(
             "compare, divide, softmax, weigh",
             names,
-            ["q3 · k", f"/ √{trace.config.d_head}", "weight", *(f"weighed {i}" for i in numbers)],
+            ["q3 · k", f"/ √{trace.config.d_head}", "weight", *(f"weighted {i}" for i in numbers)],
             torch.cat((steps, weighed[:, :3]), dim=1),
         ),
         table("query, sum and output: first three numbers", ("q3", "a3", "a3 W^O"), numbers, rows),

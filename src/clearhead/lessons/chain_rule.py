@@ -32,7 +32,7 @@ class Factor(NamedTuple):
 
 
 class ChainTerm(NamedTuple):
-    """A number that is computed from the explained one, to whose gradient it adds its own times its derivative."""
+    """A number computed from the explained one; it adds its gradient times its derivative to that one's gradient."""
 
     name: str
     at: NumberIndex

@@ -14,7 +14,7 @@ from clearhead.lessons.gradients import refuse_product
 
 
 def weight_rule(chain: ChainRule, name: str, index: NumberIndex) -> Rule:
-    """The rule for one number of a weight of the chain's network."""
+    """The rule for one number in a weight of the chain's network."""
     refuse_product(name, "chain rule")
     if name in ("embedding.W", "unembedding.W", "position.W"):
         return Rule("weight", _at_the_ends(chain, name, index))

@@ -14,7 +14,7 @@ from clearhead.model.projection import project_together
 
 
 def gelu_tanh(x: Tensor) -> Tensor:
-    """GELU with its approximation by tanh.
+    """GELU, approximated with tanh.
 
     Compiled, it is written with a sigmoid, 2σ(2u) - 1 = tanh(u): Triton's tanh has two branches, and computing it takes
     longer than reading and writing x.

@@ -112,7 +112,7 @@ class Measure:
 
 
 def try_fewer_threads(best: Measure, again: Callable[[], Measure]) -> Measure:
-    """Measure `again` with fewer threads, and return the fastest measure.
+    """Measure `again` with fewer threads, and return the fastest measurement.
 
     On a busy machine, the threads of a step wait for each other, and fewer of them are faster.
     """

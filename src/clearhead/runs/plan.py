@@ -41,8 +41,8 @@ DEFAULT_STEPS = 1000
 # units, which a narrow model does not use fully, it is lowest at 2 to 4.
 TOKENS_PER_PARAMETER, TOKENS_PER_PARAMETER_ON_MATRIX_UNITS = 8.0, 2.5
 MOST_PARAMETERS_PER_TOKEN = 11  # of the text; beyond this a model overfits
-# The same for a text of BPE tokens that is repeated more than MOST_EPOCHS times (docs/experiments.md); a text of
-# characters allows more.
+# The same for a text of BPE tokens that is repeated more than MOST_EPOCHS times (docs/experiments.md); a
+# character-level text allows more.
 MOST_PARAMETERS_IF_REPEATED = 1.5
 LEAST_REPEATED_VOCABULARY = 512
 # The same for a student: its teachers show it more than the text does (docs/experiments.md).

@@ -31,7 +31,7 @@ MOST_RANK = 1024
 DTYPES = ("float32", "bfloat16")
 COUNTS = ("steps", "blocks", "heads", "kv_heads", "width", "context", "vocab", "batch")
 LARGEST = {"blocks": MOST_BLOCKS, "heads": MOST, "kv_heads": MOST, "width": MOST, "context": MOST}
-LOADED = "loaded: "  # before the name of a teacher that was not named but passed
+LOADED = "loaded: "  # before the name of a teacher that was passed as a model, not by name
 # Settings that are fixed by the model to fine-tune.
 SHAPE = ("blocks", "heads", "kv_heads", "width", "tokenizer", "vocab", "preset", "kind", "bidirectional")
 # Settings that apply only to transformers.

@@ -108,7 +108,7 @@ def has_teachers(folder: Path) -> bool:
 
 
 def missing_parents(folder: Path) -> list[Path]:
-    """The folders above this one that do not exist, from the innermost."""
+    """The folders above this one that do not exist, innermost first."""
     return [each for each in folder.parents if not os.path.exists(each)]  # noqa: PTH110 (as above)
 
 

@@ -1,4 +1,4 @@
-"""Whether a run trains teachers first: because an earlier process did, they are requested, or it pays off."""
+"""Whether a run trains teachers first: because an earlier process did, on request, or because it pays off."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def open_teaching(
     command: Sequence[str] = (),
     chosen: TeachingPlan | None = None,
 ) -> TeachingPlan | None:
-    """The plan for the teachers to train before the run, saved before the first of them; None if none is known yet.
+    """The plan for the teachers to train before the run, saved before the first one starts; None if not known yet.
 
     `chosen` is the plan of a run that does not request teachers.
     """

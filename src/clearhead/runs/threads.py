@@ -34,7 +34,7 @@ def using_threads(count: int) -> Iterator[None]:
 
 
 def competing_load(threads: int) -> float:
-    """The average number of threads of other programs, over the last minute, that compete with ours for cores."""
+    """The average number, over the last minute, of other programs' threads that compete with ours for cores."""
     if not hasattr(os, "getloadavg"):
         return 0.0
     own = min(threads, time.process_time() / 60)

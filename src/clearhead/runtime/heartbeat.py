@@ -27,7 +27,7 @@ MESSAGE = struct.Struct("!i")
 
 
 class Heartbeat:
-    """Sends heartbeats to the other processes and receives theirs: rank 0 to and from all, the others only rank 0."""
+    """Exchanges heartbeats with the other processes: rank 0 with all of them, each of the others only with rank 0."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class Heartbeat:
                 self.lost = lost
                 self._send(lost)
                 self._named.set()
-                # The main thread may be waiting for the lost process, which cannot be interrupted.
+                # The main thread may be waiting for the lost process, and that wait cannot be interrupted.
                 if not self._taken.wait(GRACE) and not self._left.is_set():
                     self.end(lost)
                 return

@@ -53,7 +53,7 @@ class ProcessGroup:
         return cls(dist.get_rank(), world_size)
 
     def _start_heartbeat(self) -> Heartbeat | None:
-        """Start exchanging heartbeats with the other processes; None if they cannot be connected."""
+        """Start exchanging heartbeats with the other processes; None if they cannot be reached."""
         host = os.environ.get("MASTER_ADDR", "localhost")
         peers: dict[int, socket.socket] = {}
         meeting = None

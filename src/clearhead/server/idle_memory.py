@@ -1,8 +1,8 @@
 """Memory that requests have freed, returned to the system.
 
 After a burst of requests, the C library keeps the memory they have freed, in fragments between blocks that are still
-in use. Objects that only reference cycles keep alive, such as the frames of an exception, are not freed for a long
-time, because Python collects old objects only when their number has grown by a quarter.
+in use. Objects kept alive only by reference cycles, such as the frames of an exception, are not freed for a long time,
+because Python collects old objects only when their number has grown by a quarter.
 """
 
 from __future__ import annotations

@@ -125,7 +125,7 @@ def chain(body: api.ChainRequest, query: Query) -> api.ChainResponse:
 
 
 def update(body: api.UpdateRequest, query: Query) -> api.UpdateResponse:
-    """Return what the step does to one number of a weight, and which tokens contribute most to its gradient."""
+    """Return what the step does to one number in a weight, and which tokens contribute most to its gradient."""
     lesson = _find(body, query)
     by_position = lesson.tokens(body.name, body.row, body.column)
     by_target = lesson.tokens(body.name, body.row, body.column, by="target")

@@ -104,7 +104,7 @@ def cut_windows(
 
 
 def _spans(first: int, last: int, longest: int, length: int, stride: int) -> Iterator[tuple[int, int, int]]:
-    """The windows of a document from `first` to `last`: where each begins, where its targets begin, and its end.
+    """The windows of a document from `first` to `last`: where each begins, where its targets begin, and where it ends.
 
     The first window has up to `longest` tokens and all others up to `length`.
     """

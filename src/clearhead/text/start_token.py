@@ -41,7 +41,7 @@ class StartToken:
     def prepend(
         self, inputs: NDArray[np.int64], targets: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The window with the start token before it; what follows it is not predicted from it alone."""
+        """The window preceded by the start token, from which alone nothing is predicted."""
         return np.concatenate(([self.id], inputs)), np.concatenate(([IGNORED], targets))
 
 

@@ -52,7 +52,7 @@ def chunked_loss(
 
 
 def _pick(table: Tensor, compiled: bool) -> tuple[LossAndGradient, int]:
-    """The fastest version of `_loss_and_gradient` for logits like this unembedding, and how many to compute at once."""
+    """The fastest version of `_loss_and_gradient` for this unembedding's logits, and how many to compute at once."""
     device, size = table.device, table.element_size()
     if can_compile(device) and size <= 4 and len(table) * size <= MOST_KEPT:
         from clearhead.training import loss_kernel  # imports Triton

@@ -1,6 +1,7 @@
 """Optimizers that do not import PyTorch's compiler.
 
-PyTorch's methods import it in order not to be compiled, which takes a second or more at the start of training.
+PyTorch's methods import it only to exclude themselves from compilation; the import takes a second or more at the
+start of training.
 """
 
 from __future__ import annotations

@@ -28,8 +28,8 @@ const openTinyHead = (example: Partial<TinyExample>): Target => ({
   tiny: structuredClone({ ...EXAMPLES.plain, ...example }),
 });
 
-/** How much of the past a model knows: an n-gram model knows the last tokens, the others all of it. The last
- * model is the loaded one; the rest are counted. */
+/** How much of the past a model knows: an n-gram model knows the last few tokens, the others all of it. The
+ * last model is the loaded one; the rest are counted. */
 export const PASTS = ["1", "2", "3", "all", "model"] as const;
 export type Past = (typeof PASTS)[number];
 export const orderOf = (past: Past) => Number(past) || Infinity;

@@ -891,7 +891,7 @@ export const de: Messages = {
     title: "Teilen",
     save: "Diese Ansicht als eine Datei speichern",
     saveNote:
-      "Eine HTML-Datei, die sich in jedem Browser genau so öffnet wie hier, ohne Clearhead und ohne Netz. Ein kleines Modell ist enthalten und rechnet darin; bei einem großen enthält sie die gezeigten Zahlen.",
+      "Eine HTML-Datei, die in jedem Browser genau diese Ansicht zeigt, ohne Clearhead und ohne Netz. Ein kleines Modell ist enthalten und rechnet darin; bei einem großen enthält sie die gezeigten Zahlen.",
     notSavable:
       "Lernen, Experimente, Training und Bericht brauchen einen Server. Öffne eine andere Ansicht, um sie zu speichern.",
     html: "HTML-Datei dieser Ansicht",

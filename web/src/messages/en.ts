@@ -76,7 +76,7 @@ export const en = {
       words: "Explore words as vectors: static and contextual embeddings, word senses and nearest neighbors.",
       learning: "See one training step on your text: every loss, gradient and update.",
       lectures: "Go through the lectures stop by stop: an idea, a figure to change, and a question.",
-      tiny: "Edit by hand an attention head with two numbers per token.",
+      tiny: "Edit a tiny attention head by hand: two numbers per token.",
       labs: "Repeat the lectures' experiments with settings of your own.",
       training: "Watch training runs and start your own.",
       report: "Measure how good the model is, and what would help.",
@@ -416,7 +416,7 @@ export const en = {
     shortTime:
       "In less than a minute, a run has time for a few steps at most: reading the text and measuring the speed come first. Choose one minute or more to see the model learn.",
     measured: (run: string, steps: string, minutes: string) =>
-      `For comparison: ${run} made ${steps} ${steps === "1" ? "step" : "steps"} in ${minutes} min on this computer.`,
+      `For comparison: ${run} took ${steps} ${steps === "1" ? "step" : "steps"} in ${minutes} min on this computer.`,
     compare: (model: string) => `Compare with ${model}`,
     close: "Close",
     after: (step: string) => `after step ${step}`,
@@ -874,7 +874,7 @@ export const en = {
     title: "Share",
     save: "Save this view as one file",
     saveNote:
-      "An HTML file that shows the page exactly as it is now in any browser, without Clearhead and without a network. A small model is included and runs in the file; for a large model, the file contains the numbers on screen.",
+      "An HTML file that shows the page in any browser exactly as it is now, without Clearhead or a network. A small model is included and runs in the file; for a large model, the file contains the numbers on screen.",
     notSavable: "Learning, Labs, Training and Report need a server. Open another view to save it.",
     html: "HTML file of this view",
     preparing: "Preparing the file…",

@@ -142,7 +142,7 @@ export const learning: Messages["learning"] = {
   stepNumber: (step) => `Schritt ${step}`,
   changedWeights: "Gewichte, die den Verlust am meisten senken",
   expected: (expected, actual) =>
-    `Gradient × Änderung, summiert über die Zahlen eines Gewichts: sein Teil der erwarteten Änderung des Verlusts. Alle Gewichte: ${expected}; tatsächlich änderte sich der Verlust um ${actual}.`,
+    `Gradient × Änderung, summiert über die Zahlen eines Gewichts: sein Anteil an der erwarteten Änderung des Verlusts. Alle Gewichte: ${expected}; tatsächlich änderte sich der Verlust um ${actual}.`,
   moved: "Wahrscheinlichkeiten, die sich am meisten ändern",
   movedAfter: (token) => `nach „${token}“`,
   run: {

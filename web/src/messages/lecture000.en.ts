@@ -34,7 +34,7 @@ export const STOPS_000: Record<string, StopProse> = {
   "000.5": {
     idea: "A dot product of $d_k$ random terms has a standard deviation of $\\sqrt{d_k}$, so scores grow with the length of queries and keys. The softmax then puts almost all weight on one token, and its gradient vanishes: for a weight $\\alpha$ it is $\\alpha (1 - \\alpha)$. Dividing by $\\sqrt{d_k}$ undoes the growth.",
     notice:
-      "Each of 60 random queries meets 8 keys. With $d_k = 64$, undivided scores have a standard deviation near 8, and the largest weight is mostly close to 1. Divided, the standard deviation is near 1 at any $d_k$, and the gradient stays larger.",
+      "Each of 60 random queries meets 8 keys. With $d_k = 64$, undivided scores have a standard deviation near 8, and the largest weight is mostly close to 1. With division, the standard deviation is near 1 at any $d_k$, and the gradient stays larger.",
     notes:
       "The argument is from the Transformer paper (Vaswani et al. 2017): components with mean 0 and variance 1 give dot products with variance $d_k$. Draw again a few times, so that the class sees what is due to chance. The division is a practical change for training; a trained model could have learned shorter keys.",
   },
@@ -67,7 +67,7 @@ export const STOPS_000: Record<string, StopProse> = {
       "Ask why queries can be narrower but a block's output cannot: the output is added to the block's input. Libraries often count blocks from 0, as does this page. The link opens the logit lens, which reads a prediction off every level, and can do so only because all levels have the same width.",
   },
   "000.10": {
-    idea: "A token's vector, block after block, is its residual stream. Norms and feed-forward networks use one stream; only attention reads from others: a head moves information from them into its own (Elhage et al. 2021). Two heads make an induction circuit: the first notes what came before each token; the second finds where the current token occurred before and copies what followed.",
+    idea: "A token's vector, block after block, is its residual stream. Norms and feed-forward networks use one stream; only attention reads from others: a head moves information from them into this one (Elhage et al. 2021). Two heads make an induction circuit: the first notes what came before each token; the second finds where the current token occurred before and copies what followed.",
     notice:
       "After A B C A, the circuit predicts B. Without the first head, the second has nothing to find and copies the same share of every token, the start included; without the second, nothing is copied, and all letters are equally likely.",
     notes:

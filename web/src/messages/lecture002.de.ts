@@ -112,7 +112,7 @@ export const STOPS_002: Record<string, StopText> = {
     hint: "Jede Zelle einer $8 \\times 8$-Matrix ist eine Summe von 32 Produkten.",
     solution: "$8 \\cdot 8 \\cdot 32 =$ {answer}.",
     notes:
-      "Gemessen wird auf deinem Rechner, wenn du den Knopf drückst, als Mittel vieler Läufe; die Zeiten schwanken. Nenne die Gründe ehrlich: Ein Teil des Gewinns ist gesparte Arbeit, ein Teil das Lesen des Speichers der Reihe nach; den Rest zeigt ein Browser nicht, nämlich dass eine GPU Tausende Zellen eines Produkts gleichzeitig berechnet. Das Experiment misst es in PyTorch.",
+      "Gemessen wird auf deinem Rechner, wenn du den Knopf drückst, als Mittel vieler Läufe; die Zeiten schwanken. Nenne die Gründe ehrlich: Ein Teil des Gewinns ist gesparte Arbeit, ein Teil sequenzielles Lesen aus dem Speicher; den Rest zeigt ein Browser nicht, nämlich dass eine GPU Tausende Zellen eines Produkts gleichzeitig berechnet. Das Experiment misst es in PyTorch.",
   },
   "002.10": {
     title: "Ein Kopf ist eine Beziehung",

@@ -44,7 +44,7 @@ export const STOPS_002: Record<string, StopProse> = {
     notice:
       "A cell takes one row of $Q$ and one column of $K^\\top$, multiplies them element by element, and sums the products. All 64 dot products, of 32 terms each, are one matrix product. $S$ is not symmetric: $q_2 \\cdot k_1$ is not $q_1 \\cdot k_2$. (Lecture 001 writes $q_i - K_j$, but means the dot product; the first row of $\\text{Key}^\\top$ in 002 should read $k_1^{t1}, k_1^{t2}, \\dots, k_1^{t8}$.)",
     notes:
-      "In $\\text{Key}^\\top$, the subscript is the feature and stays the same along a row; in the lecture, it runs along with the words in the first row. $W^Q$ and $W^K$ are random here; training would choose them.",
+      "In $\\text{Key}^\\top$, the subscript is the feature and stays the same along a row; in the lecture's first row, it changes with the words. $W^Q$ and $W^K$ are random here; training would choose them.",
   },
   "002.7": {
     idea: "A word must not be influenced by later words, so every score above the diagonal becomes $-\\infty$. The softmax then turns each row into weights: $e^{-\\infty} = 0$, so the future gets none, and each row sums to 1.",
@@ -106,7 +106,7 @@ export const FIGURES_002 = {
   best: (widths: readonly number[]) =>
     widths.length === 1
       ? `The loss on new sentences is lowest at width ${widths[0]}.`
-      : `The loss on new sentences is lowest at widths ${widths.slice(0, -1).join(", ")} and ${widths.at(-1)}: equal to the digits shown.`,
+      : `The loss on new sentences is lowest at widths ${widths.slice(0, -1).join(", ")} and ${widths.at(-1)}: equal in the digits shown.`,
   untrained: "Which width will be best on new sentences? Guess, then train.",
   window: "Window",
   pairs: "Training pairs",

@@ -58,7 +58,7 @@ export class GradientCache {
   }
 }
 
-/** The target of a position for display; one that is the next token of the text is numbered like it. */
+/** The target of a position for display; one that is the next token of the text gets that token's number. */
 export function targetLabel(
   { tokens, targets }: Pick<Lesson, "tokens" | "targets">,
   position: number,

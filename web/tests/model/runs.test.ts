@@ -57,7 +57,7 @@ test("a run is active from the start until it is saved", () => {
   expect(states.filter((state) => isActive({ state }))).toEqual(["starting", "running", "stopping"]);
 });
 
-test("a run limited by time is too short if it made only a few steps", () => {
+test("a run limited by time is too short if it took only a few steps", () => {
   const run = { state: "finished", minutes: 0.33, steps_done: 1 } as Run;
   expect(isTooShort(run)).toBe(true);
   expect(isTooShort({ ...run, steps_done: 200 })).toBe(false);

@@ -11,7 +11,7 @@ test("without a target, the prediction of the token before is shown", () => {
   expect([0, 4, 5, 9].map((row) => targetPosition(LESSON, row))).toEqual([0, 4, 4, 4]);
 });
 
-test("a target that is a token of the text is numbered like it", () => {
+test("a target that is a token of the text gets that token's number", () => {
   expect(LESSON.targets.slice(0, -1).map((_, i) => targetLabel(LESSON, i))).toEqual([
     "␣cat",
     ".₂",

@@ -1,4 +1,4 @@
-/** The worker's side of the connection: starts requests one after the other, in the order they came. */
+/** The worker's side of the connection: starts requests one after the other, in the order they arrived. */
 
 import { ApiError } from "../client";
 import type { AbortMessage, RequestMessage, ResponseMessage } from "./messages";

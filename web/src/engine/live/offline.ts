@@ -1,6 +1,6 @@
 /** Makes a published page work without a network after the first visit. */
 
-const LONGEST_WAIT = 10_000; // milliseconds; after that, the page is only stored on its next visit
+const LONGEST_WAIT = 10_000; // milliseconds; after that, the page is stored only on the next visit
 
 /** Registers the service worker, and resolves when it answers this page's requests, or when it cannot: the page was
  * opened from disk or over plain http, or the browser has none. */

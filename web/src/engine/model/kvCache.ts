@@ -19,7 +19,7 @@ export class KVCache {
     );
   }
 
-  /** A cache of another size with the same first positions. */
+  /** A cache of a different size with the same first positions. */
   resized(config: Config, size: number, length = this.length): KVCache {
     const copy = new KVCache(config, size);
     this.blocks.forEach(({ key, value }, i) => {

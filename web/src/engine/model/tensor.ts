@@ -16,7 +16,7 @@ export function add(x: Matrix, y: Matrix): Matrix {
   return new Matrix(sum, x.rows, x.columns);
 }
 
-/** The same numbers with another number of columns. */
+/** The same numbers with a different number of columns. */
 export function reshape(x: Matrix, columns: number): Matrix {
   return new Matrix(x.values, x.values.length / columns, columns);
 }

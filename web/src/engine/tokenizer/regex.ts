@@ -1,7 +1,7 @@
 /** Translates Oniguruma's regular expressions, which tokenizer.json contains, to JavaScript's.
  *
  * They differ in what \s and \w match, in `.`, `^` and `$`, and in possessive quantifiers, atomic groups and
- * case-insensitive groups, which not every browser has. Characters that were added to Unicode 16 or later may be
+ * case-insensitive groups, which not every browser has. Characters that were added in Unicode 16 or later may be
  * classified differently, depending on the browser.
  */
 

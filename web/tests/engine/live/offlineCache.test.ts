@@ -24,7 +24,7 @@ function host(files: Record<string, string>) {
     const text = state.files[url.replace(/\?.*/, "")];
     return Promise.resolve(new Response(text ?? "", { status: text === undefined ? 404 : 200 }));
   };
-  /** The text of an answer, when it has been stored. */
+  /** The text of an answer, once it has been stored. */
   const get = async (url: string) => {
     const storing: Promise<unknown>[] = [];
     const offline = new OfflineCache(cache, fetchFile, (each) => storing.push(each));

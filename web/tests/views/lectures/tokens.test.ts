@@ -26,7 +26,7 @@ test("gives longer tokens wider columns", () => {
   expect(columnWidth("x".repeat(50))).toBe(columnWidth("x".repeat(20)));
 });
 
-test("spreads numbers evenly with both ends", () => {
+test("spreads numbers evenly, including both ends", () => {
   expect(spread(4, 7)).toEqual([0, 1, 2, 3]);
   expect(spread(30, 4)).toEqual([0, 10, 19, 29]);
   expect(spread(1, 7)).toEqual([0]);
