@@ -126,7 +126,7 @@ class Conversation:
             self.messages = [*asked, {"role": "assistant", "content": "".join(pieces)}]
 
     def _encode(self, messages: list[dict[str, str]]) -> list[int]:
-        """The prompt, with the chat template or, without one, as plain text, as the server does."""
+        """Encode the prompt as the server does: with the chat template or, without one, as plain text."""
         from clearhead.text.conversations import render_plainly
         from clearhead.text.inputs import encode_prompt
 

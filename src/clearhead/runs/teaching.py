@@ -103,7 +103,7 @@ class TeachingPlan:
 
 
 def has_teachers(folder: Path) -> bool:
-    """Whether teachers were planned for the run in this folder, which may not have started itself."""
+    """Whether teachers were planned for the run in this folder, even if that run has not started yet."""
     return os.path.exists(folder / TEACHERS / PLAN)  # noqa: PTH110 (Path.exists raises for a name that is too long)
 
 

@@ -883,7 +883,7 @@ export const de: Messages = {
       "Der Link öffnet sich nur auf diesem Rechner, in einem Browser, der die Adresse von Clearhead schon einmal geöffnet hat.",
     sendNote: "Um anderen zu zeigen, was du siehst, speichere es als eine Datei.",
     uploadNote:
-      "Der Link öffnet sich nur auf diesem Rechner. Für andere muss diese Seite auf einem Webserver liegen.",
+      "Der Link funktioniert nur auf diesem Rechner. Für andere muss diese Seite auf einem Webserver liegen.",
     copied: "Kopiert",
     copiedHere: "Kopiert, nur für diesen Rechner",
   },

@@ -25,7 +25,7 @@ export const learning: Messages["learning"] = {
   block: (block) => `Block ${block}`,
   stage: (stage, token, norm) => `${stage} von „${token}“: Gradient mit der Norm ${norm}`,
   logitStage: (norm, n) =>
-    `${norm}\nAn den Logits ist der Gradient p − y, geteilt durch die ${n} Vorhersagen, deren Mittelwert der Verlust ist.`,
+    `${norm}\nAn den Logits ist der Gradient p − y, geteilt durch ${n}, die Zahl der Vorhersagen, über die der Verlust gemittelt wird.`,
   token: "Token",
   loss: "Verlust",
   target: "Nächstes Token",
@@ -154,7 +154,7 @@ export const learning: Messages["learning"] = {
       "Die Norm der Änderung zwischen zwei Zwischenständen im Verhältnis zur Norm des Gewichts davor.",
     weights: "Gewicht",
     texts: (step) => `Die Texte von Schritt ${step}, die diesen Kopf am meisten bewegen`,
-    openText: "Einen Trainingsschritt auf diesem Text zeigen",
+    openText: "Einen Trainingsschritt mit diesem Text zeigen",
     textsHint:
       "Der Verlust jedes Textes des Batches und die Norm dessen, was er zum Gradienten der Gewichte des Kopfes beiträgt.",
     loss: "Verlust",

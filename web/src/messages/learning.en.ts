@@ -26,7 +26,7 @@ export const learning = {
   block: (block: number) => `Block ${block}`,
   stage: (stage: string, token: string, norm: string) => `${stage} of “${token}”: gradient of norm ${norm}`,
   logitStage: (norm: string, n: number) =>
-    `${norm}\nAt the logits, the gradient is p − y, divided by the ${n} predictions whose mean is the loss.`,
+    `${norm}\nAt the logits, the gradient is p − y, divided by ${n}, the number of predictions that the loss averages over.`,
   token: "Token",
   loss: "Loss",
   target: "Next token",
