@@ -14,7 +14,7 @@ ALTERNATIVES = ("anyOf", "oneOf")
 
 
 def close_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema without properties that it does not list, at every level; `additionalProperties` allows them.
+    """The schema, with unlisted properties forbidden at every level, unless it has `additionalProperties` there.
 
     JSON Schema allows any others, but a model could write such properties until its tokens run out.
     """
