@@ -1,7 +1,7 @@
 """The cost of a lesson: the gradients with respect to all sites of one text, compared with a plain training step on it.
 
 Usage: python -m bench.learn [--short] [--device cuda]. Uses a random model with the shape of GPT-2 124M and a text of
-256 tokens. Each kind of work runs in a separate process, whose peak memory is measured above that of the imports. On
+256 tokens. Each kind of work runs in a separate process; its peak memory is counted beyond what the imports use. On
 the CPU, it is the CPU time of one thread that is measured, so that other programs do not count.
 Prints one JSON line; the targets are seconds_over_step ≤ 3 and memory_over_step ≤ 2.
 """

@@ -584,7 +584,7 @@ export const de: Messages = {
     write: "Erzeugen",
     stop: "Anhalten",
     unknown: (words) =>
-      `Das Modell hat kein Token für ${words.map((word) => `„${word}“`).join(", ")} und liest ${words.length === 1 ? "es" : "sie"} in kleinen Stücken. Vermutlich kennt es solche Wörter kaum.`,
+      `Das Modell hat kein Token für ${words.map((word) => `„${word}“`).join(", ")} und liest ${words.length === 1 ? "es" : "sie"} in kleinen Stücken. Vermutlich kennt das Modell solche Wörter kaum.`,
     context: (n, most) => `${n} von ${most} Tokens im Kontext`,
     slid: (n) => `· die ersten ${n} liegen außerhalb des Kontexts`,
   },

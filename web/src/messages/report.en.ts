@@ -65,6 +65,6 @@ export const report = {
   samples: "What it writes",
   temperature: (temperature: string) => `Temperature ${temperature}`,
   longestCopy: "The longest copied passage",
-  /** Translations of headings by their English text. Empty in English. */
+  /** Translations of headings, keyed by their English text. Empty in English. */
   headings: {} as Record<string, string>,
 };
