@@ -102,7 +102,7 @@ def _attribute(trace: Trace, token: int) -> tuple[Tensor, float]:
 
 
 def _leave_out(model: LanguageModel, trace: Trace, token: int) -> Tensor:
-    """The token's log-probability after the text without each of its tokens."""
+    """The token's log-probability after the text, with each of the text's tokens left out in turn."""
     ids = trace.ids[0]
     shorter = torch.stack([torch.cat((ids[:i], ids[i + 1 :])) for i in range(len(ids))])
     found = []

@@ -1,7 +1,7 @@
 """The lesson of a step of a saved run: its batch, its weights and its optimizer state, computed again.
 
-The batch is a function of the seed and the step. The state before the step is that of a checkpoint, or of the start
-of the run, followed by the steps in between, which are repeated.
+The batch is a function of the seed and the step. The state before the step is computed from
+a checkpoint, or from the start of the run, by repeating the steps in between.
 """
 
 from __future__ import annotations

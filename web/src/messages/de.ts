@@ -831,7 +831,7 @@ export const de: Messages = {
     weights: "Aufmerksamkeit",
     strips: "Streifen: negativ → positiv",
     barsSay:
-      "Wie viel jeder Block zum Vektor jedes Tokens hinzugefügt hat, im Verhältnis zu dessen Länge: eine halbe Zelle, wenn beide gleich lang sind. Über den Balken: das Token, das die Logit-Linse nach jedem Block liest.",
+      "Wie viel jeder Block zum Vektor jedes Tokens hinzugefügt hat, im Verhältnis zur Länge des Vektors: eine halbe Zelle, wenn beide gleich lang sind. Über den Balken: das Token, das die Logit-Linse nach jedem Block liest.",
     space: "␣ Leerzeichen",
     spaceSays: "Das Leerzeichen vor einem Wort gehört zum Token: „␣it“ und „it“ sind zwei Tokens.",
     own: "Die Farben jeder Spalte richten sich nach ihren größten Zahlen.",
