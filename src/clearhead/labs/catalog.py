@@ -142,8 +142,8 @@ LABS = {
             "there from each token, and misses what a token did earlier, through other tokens. Where the two "
             "disagree, trust the first. The last token always matters: without it, the sentence continues differently.",
             question="Which word decides that the blank is “her”? Replace it in the sentence so that “him” becomes "
-            "likely. Then set word to “his”: does the same word decide? Why does leaving out some tokens matter little, "
-            "although they contribute directly?",
+            "likely. Then set word to “his”: does the same word decide? Why does leaving out some tokens matter "
+            "little, although they contribute directly?",
             settings=(
                 Setting("sentence", WILL, "the text before the blank", longest=1000, is_prompt=True),
                 Setting(
