@@ -889,7 +889,7 @@ export const de: Messages = {
   },
   share: {
     title: "Teilen",
-    save: "Diese Ansicht als eine Datei speichern",
+    save: "Diese Ansicht als einzelne Datei speichern",
     saveNote:
       "Eine HTML-Datei, die in jedem Browser genau diese Ansicht zeigt, ohne Clearhead und ohne Netz. Ein kleines Modell ist enthalten und rechnet darin; bei einem großen enthält sie die gezeigten Zahlen.",
     notSavable:

@@ -132,7 +132,7 @@ export const learning: Messages["learning"] = {
   byTarget: "Vorhersagen, die es bewegen",
   byTargetHint: "Was der Verlust jeder Vorhersage zum Gradienten des Gewichts beiträgt, die größten Beiträge zuerst.",
   prediction: (token, target) => `${token} → ${target}`,
-  takeHint: "Wendet die Änderung auf eine Kopie des Modells an und vergleicht sie mit dem Modell davor.",
+  takeHint: "Wendet die Änderung auf eine Kopie des Modells an und vergleicht diese mit dem Original.",
   taking: "Es wird trainiert …",
   other: "Ein anderer Text",
   otherHint: "ein Text, auf dem der Schritt nicht berechnet wurde",
