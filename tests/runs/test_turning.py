@@ -35,7 +35,7 @@ def texts(tmp_path_factory):
 @pytest.fixture
 def make_request(texts):
     def make(**changes):
-        return TrainingRequest(**{"minutes": 0.2, "validation": str(texts[1]), **SMALL, **changes})
+        return TrainingRequest(**{"minutes": 0.5, "validation": str(texts[1]), **SMALL, **changes})
 
     return make
 
@@ -69,7 +69,7 @@ def test_run_ends_with_the_lowest_validation_loss_it_had(texts, make_request, wo
 
 
 def test_learning_rate_decays_after_the_turn(texts, make_request, work_clock, tmp_path, monkeypatch):
-    script(monkeypatch, 2.0, 1.5, 1.9, 1.45, 1.4)
+    script(monkeypatch, 2.0, 1.5, 1.9, 1.9, 1.45, 1.4)
     run = Run(list(documents(texts[:1])), make_request(), tmp_path)
     run.plan = type(run.plan)(**vars(run.plan) | {"validations": 10})
     rates = {each.record.step: each.record.lr_scale for each in run}
@@ -81,10 +81,21 @@ def test_learning_rate_decays_after_the_turn(texts, make_request, work_clock, tm
     assert run.losses == [2.0, 1.5, 1.45, 1.4]
 
 
+def test_single_high_loss_is_no_turn(texts, make_request, work_clock, tmp_path, monkeypatch):
+    losses = [2.0, 1.5, 1.9, 1.4, 1.8, 1.41, 1.7, 1.39, 1.6, 1.3]
+    script(monkeypatch, *losses, *(99 * [1.3]))
+    run = Run(list(documents(texts[:1])), make_request(), tmp_path)
+    run.plan = type(run.plan)(**vars(run.plan) | {"validations": 10})
+    steps, _ = train(run)
+    assert steps == list(range(1, run.trainer.step + 1))
+    assert run.at_most is None
+    assert run.losses[: len(losses)] == losses
+
+
 def test_run_that_turns_again_ends_with_its_best_state(
     texts, make_request, work_clock, tmp_path, monkeypatch
 ):
-    script(monkeypatch, 2.0, 1.5, 1.9, 1.8)
+    script(monkeypatch, 2.0, 1.5, 1.9, 1.9, 1.8)
     run = Run(list(documents(texts[:1])), make_request(), tmp_path)
     run.plan = type(run.plan)(**vars(run.plan) | {"validations": 10})
     kept = {}

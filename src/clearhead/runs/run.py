@@ -53,6 +53,8 @@ MOST_SKIPPED = 3  # consecutive non-finite steps before the run returns to an ea
 MOST_RETREATS = 3
 # Of the steps before the validation loss rose; the learning rate then decays over that many.
 LAST_SHARE = 0.25
+# How much higher than the lowest validation loss, and how many times in a row, until the learning rate decays.
+RISE, RISES = 0.02, 2
 VALIDATED_AT_ONCE = 1024  # tokens; more if a training batch has more
 SPARED = 4  # a copy of all training tensors stays on the device if this many times its size is free
 
@@ -322,11 +324,21 @@ class Run:
         return float(state["losses"][-1]) if known else math.inf
 
     def _has_turned(self, loss: float) -> bool:
-        """Whether the validation loss of a timed run that has read its whole text is rising."""
+        """Whether the validation loss of a timed run that has read its whole text is rising.
+
+        At a high learning rate, it also fluctuates, the more the higher it is, so two in a row must be clearly higher.
+        """
         step, recipe = self.trainer.step, self.trainer.recipe
         repeats = (step - recipe.first_step) * recipe.batch_size * self.plan.context > len(self.tokens)
-        least = 0.0 if step >= recipe.steps else LEAST_RISE
-        return self.request.minutes is not None and repeats and loss - self._good_loss() > least
+        if self.request.minutes is None or not repeats:
+            return False
+        lowest = self._good_loss()
+        if step >= recipe.steps:
+            return loss > lowest
+        if self.at_most is not None:
+            return loss > lowest + LEAST_RISE
+        since = self.losses[len(self.good.state["losses"]) :]
+        return len(since) >= RISES and min(since[-RISES:]) > (1 + RISE) * lowest
 
     def _turn(self, loss: float) -> None:
         """Return to the state with the lowest validation loss, and end soon: the learning rate decays from there.

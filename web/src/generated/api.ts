@@ -537,7 +537,7 @@ export interface paths {
         put?: never;
         /**
          * Update
-         * @description Return what the step does to one number of a weight, and which tokens contribute most to its gradient.
+         * @description Return what the step does to one number in a weight, and which tokens contribute most to its gradient.
          */
         post: operations["update_api_lesson_update_post"];
         delete?: never;
@@ -3080,7 +3080,7 @@ export interface components {
         };
         /**
          * NumberPlace
-         * @description One number of a site or weight; a vector has no column.
+         * @description One number in a site or weight; a vector has no column.
          */
         NumberPlace: {
             /** Name */
@@ -4622,7 +4622,7 @@ export interface components {
         };
         /**
          * UpdateRequest
-         * @description One number of a weight.
+         * @description One number in a weight.
          */
         UpdateRequest: {
             /**
@@ -4654,14 +4654,14 @@ export interface components {
             column?: number | null;
             /**
              * Count
-             * @description How many of the tokens that contribute most to return.
+             * @description How many tokens to return, starting with the largest contributions.
              * @default 8
              */
             count?: number;
         };
         /**
          * UpdateResponse
-         * @description What the step does to one number of a weight, and the tokens that contribute to its gradient.
+         * @description What the step does to one number in a weight, and the tokens that contribute to its gradient.
          */
         UpdateResponse: {
             /** Before */
