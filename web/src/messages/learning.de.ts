@@ -130,7 +130,8 @@ export const learning: Messages["learning"] = {
   byPositionHint:
     "Was die Verwendung des Gewichts an jedem Token zu seinem Gradienten beiträgt, die größten Beiträge zuerst.",
   byTarget: "Vorhersagen, die es bewegen",
-  byTargetHint: "Was der Verlust jeder Vorhersage zum Gradienten des Gewichts beiträgt, die größten Beiträge zuerst.",
+  byTargetHint:
+    "Was der Verlust jeder Vorhersage zum Gradienten des Gewichts beiträgt, die größten Beiträge zuerst.",
   prediction: (token, target) => `${token} → ${target}`,
   takeHint: "Wendet die Änderung auf eine Kopie des Modells an und vergleicht diese mit dem Original.",
   taking: "Es wird trainiert …",

@@ -62,7 +62,8 @@ export const report: Messages["report"] = {
   },
   help: "Was am meisten helfen würde",
   unknown: "Nicht bekannt: Dafür braucht es einen Trainingslauf, dessen Text noch verfügbar ist.",
-  nothing: "Es ist nicht überangepasst, und seine Verluste deuten auf nichts hin, was eindeutig helfen würde.",
+  nothing:
+    "Es ist nicht überangepasst, und seine Verluste deuten auf nichts hin, was eindeutig helfen würde.",
   advice: ({ what, because }, evidence) => {
     const { tokens_read, training_tokens, parameters, validation, gap, fall } = evidence;
     const losses = validation.map(([, loss]) => loss ?? Infinity);
