@@ -14,6 +14,7 @@ from clearhead.runs.extension import PEAK, complete_request
 from clearhead.runs.held_out import read_held_out
 from clearhead.runs.listing import describe_run
 from clearhead.runs.request import TrainingRequest
+from clearhead.runs.run import Run
 from clearhead.runs.run_metrics import read_metrics
 from clearhead.runs.saved_run import SavedRun
 from clearhead.runs.summary import summarize
@@ -132,6 +133,25 @@ def test_extended_by_minutes(lines, tmp_path, work_clock):
     assert run.trainer.step == run.trainer.recipe.steps > done
     assert describe_run(tmp_path / "run").minutes == pytest.approx(0.05)
     assert run.seconds < 60 * 0.03 * 3
+
+
+def test_loss_that_rises_with_the_learning_rate_does_not_end_an_extension(
+    lines, tmp_path, work_clock, monkeypatch
+):
+    texts = [Document.of("a.txt", lines[0])]  # read many times
+    train(open_run(tmp_path / "run", texts, resume=False, minutes=0.05))
+    found = iter([2.0, 3.0, 3.1, 3.0, 2.9, *(99 * [1.9])])
+
+    def validate(run):
+        run.losses.append(next(found))
+        run.validated_at = run.trainer.step
+        return run.losses[-1]
+
+    monkeypatch.setattr(Run, "validate", validate)
+    run = train(open_run(tmp_path / "run", texts, minutes=0.5))
+    assert run.losses[run.losses_before :][:6] == [2.0, 3.0, 3.1, 3.0, 2.9, 1.9]
+    assert run.at_most is None
+    assert not [note for note in run.notes if "returned to step" in note]
 
 
 def test_finished_run_is_extended_only_on_request(lines, tmp_path):

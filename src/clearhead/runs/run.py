@@ -327,6 +327,7 @@ class Run:
         """Whether the validation loss of a timed run that has read its whole text is rising.
 
         At a high learning rate, it also fluctuates, the more the higher it is, so two in a row must be clearly higher.
+        When a run is extended, the learning rate rises again and the loss with it, so only the last loss counts.
         """
         step, recipe = self.trainer.step, self.trainer.recipe
         repeats = (step - recipe.first_step) * recipe.batch_size * self.plan.context > len(self.tokens)
@@ -337,6 +338,8 @@ class Run:
             return loss > lowest
         if self.at_most is not None:
             return loss > lowest + LEAST_RISE
+        if recipe.first_step:
+            return False
         since = self.losses[len(self.good.state["losses"]) :]
         return len(since) >= RISES and min(since[-RISES:]) > (1 + RISE) * lowest
 
