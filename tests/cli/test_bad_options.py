@@ -60,6 +60,10 @@ TRAIN = [
     (["--wandb", " "], ["--wandb ' ': expected", "project"]),
     (["--device", "nowhere"], ["--device nowhere:", "cpu"]),
     (["--device", "cuda:99"], ["--device cuda:99:", "cpu"]),
+    (
+        ["--discard-teachers", "--from-teachers", "stories"],
+        ["--discard-teachers is for", "omit --discard-teachers"],
+    ),
     (["--nonsense"], ["--nonsense", " --help"]),
 ]
 

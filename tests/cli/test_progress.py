@@ -51,6 +51,24 @@ def test_long_lines_are_wrapped_on_a_terminal_only(monkeypatch):
         assert all(re.match(r"note {7}|\ {11}\w", line) for line in lines)
 
 
+@pytest.mark.parametrize(
+    ("minutes", "seconds", "teacher_steps", "words"),
+    [
+        (None, 5.0, None, ""),
+        (3.0, 0.0, None, ", done in about 3:00"),
+        (3.0, 100.0, None, ", done in about 1:20"),
+        (3.0, 179.5, None, ", no time left: it ends after a few steps"),
+        (1.0, 20.0, 0, ", done in about 1:00"),
+        (1.0, 20.0, 7, ", done in about 0:40"),
+    ],
+)
+def test_plan_shows_the_time_left(minutes, seconds, teacher_steps, words):
+    """Teachers, and processes that were killed, have taken some of it."""
+    run = SimpleNamespace(request=SimpleNamespace(minutes=minutes), seconds=seconds)
+    run.is_teacher, run.trainer = teacher_steps is not None, SimpleNamespace(step=teacher_steps)
+    assert shown._time_left(run) == words
+
+
 def run_with(causal=True, conversations=False, template=None):
     return SimpleNamespace(
         plan=SimpleNamespace(config=SimpleNamespace(causal=causal)),

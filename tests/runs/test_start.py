@@ -159,7 +159,7 @@ def test_resuming_from_a_different_base_model_is_rejected(copied_model, text, tm
     with torch.no_grad():
         other.network.embedding.weight += 0.1
     other.save(copied_model, overwrite=True)
-    with pytest.raises(UserError, match="`start_sha256` was"):
+    with pytest.raises(UserError, match="the weights in `start` have changed"):
         train_until(tmp_path / "run", text, tmp_path, request(copied_model, lora=2), None)
 
 

@@ -92,7 +92,7 @@ def test_run_with_loaded_teachers_is_resumed_and_extended_with_the_same(text, te
     first, second = (ch.load(each, "cpu") for each in teachers)
     folder = tmp_path / "student"
     train_until(folder, text, TrainingRequest(steps=4, from_teachers=first, **SMALL), step=2)
-    with pytest.raises(UserError, match="teachers_sha256"):
+    with pytest.raises(UserError, match=r"`from_teachers` was \[\'loaded: 0\'\] and is \[\'loaded: 1\'\]\)"):
         ch.train(text, folder, resume=True, from_teachers=second, steps=4, **SMALL)
     model = ch.train(text, folder, resume=True, from_teachers=first, steps=4, **SMALL)
     assert model.training["from_teachers"] == ["loaded: 0"]
@@ -108,7 +108,7 @@ def test_changed_teacher_is_noticed(text, teachers, tmp_path):
     train_until(tmp_path / "student", text, TrainingRequest(steps=8, from_teachers=own, **SMALL), step=3)
     shutil.copy(teachers[1] / "model.safetensors", own)
     shutil.copy(teachers[1] / "clearhead.json", own)
-    with pytest.raises(UserError, match="teachers_sha256"):
+    with pytest.raises(UserError, match="the weights in `from_teachers` have changed"):
         train_until(tmp_path / "student", text, TrainingRequest(steps=8, from_teachers=own, **SMALL))
 
 

@@ -228,11 +228,28 @@ def test_extension_learns_from_the_same_teachers(whole, text, tmp_path):
     assert model.training["recipe"]["true_share"] < 1
 
 
+@pytest.mark.parametrize("stop", [STEPS + 1, 2 * STEPS + 2])
+def test_run_that_trains_its_teachers_takes_no_others(stop, whole, text, tmp_path):
+    folder, given = tmp_path / "run", {"steps": STEPS, **SMALL, "tokenizer": None}
+    with pytest.raises(StoppedError):
+        ch.train(text, folder, teachers=2, callbacks=stop_at(stop), **given)
+    with pytest.raises(UserError, match="`teachers` was 2 and is None, `from_teachers` was None and is "):
+        ch.train(text, folder, resume=True, from_teachers=whole, **given)
+
+
+def test_extension_takes_no_other_teachers(whole, text, tmp_path):
+    with pytest.raises(UserError, match="the run was not started with `from_teachers`: omit it"):
+        ch.train(text, shutil.copytree(whole, tmp_path / "run"), resume=True, from_teachers=whole, steps=3)
+
+
 def test_extension_without_teachers_is_refused(whole, text, tmp_path):
     folder = tmp_path / "run"
     shutil.copytree(whole, folder)
+    shutil.rmtree(folder / "teachers" / "2")
+    with pytest.raises(UserError, match=r"the teachers 2 in .*teachers were deleted"):
+        ch.train(text, folder, resume=True, steps=3)
     shutil.rmtree(folder / "teachers")
-    with pytest.raises(UserError, match="were deleted"):
+    with pytest.raises(UserError, match=r"the teachers in .*teachers were deleted"):
         ch.train(text, folder, resume=True, steps=3)
     assert ch.load(folder, "cpu").generate("The", tokens=2)
 

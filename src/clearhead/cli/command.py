@@ -59,10 +59,17 @@ class Command(TyperCommand):
 
 
 def _name_options(message: str, context: Any) -> str:
-    """Write `--top-p 2` for the `top_p = 2` at the start of an error, and `--from` for `start` in backticks."""
+    """The message with options as they are typed.
+
+    That is --top-p 2 for `top_p = 2` at the start, --from for `start` in backticks, and --discard-teachers for
+    `keep_teachers=False`.
+    """
     flags = {option.name: config.flag(option) for option in config.options(context.command)}
     given = re.match(r"(\w+) = (?:'([^\s']+)'(?=: ))?", message)
     if given and given[1] in flags:
         shown = config.show_key(given[1], context) or flags[given[1]]
         message = f"{shown} {given[2] or ''}{message[given.end() :]}"
-    return re.sub(r"`(\w+)`", lambda name: flags.get(name[1], name[0]), message)
+    switches = {f"{name}=True": shown for name, shown in flags.items()}
+    for option in config.options(context.command):
+        switches[f"{option.name}=False"] = (option.secondary_opts or [f"no {flags[option.name]}"])[0]
+    return re.sub(r"`([\w=]+)`", lambda name: (flags | switches).get(name[1], name[0]), message)

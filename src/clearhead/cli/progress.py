@@ -51,7 +51,7 @@ def show_plan(run: Run) -> None:
         f"weight decay {recipe.weight_decay:g}), dropout {config.dropout:g}, seed {recipe.seed}",
         "machine": f"{run.device.type}, {precision}"
         + (f", {run.group.world_size} processes" if run.group.world_size > 1 else "")
-        + (f", done in about {clock(run.plan.seconds + run.seconds)}" if run.plan.seconds else ""),
+        + _time_left(run),
     }
     notes = [("note", warning) for warning in run.plan.warnings(n, request.start is not None)]
     for name, row in [*rows.items(), *notes]:
@@ -63,6 +63,15 @@ def _steps(recipe: Recipe, request: TrainingRequest) -> str:
     about = "" if request.minutes is None else "about "
     more = f" ({recipe.steps - recipe.first_step:,} more)" if recipe.first_step else ""
     return f"{about}{plural(recipe.steps, 'step')}{more}"
+
+
+def _time_left(run: Run) -> str:
+    """How long a timed run will still take; one that was killed may have used up its time."""
+    if run.request.minutes is None:
+        return ""
+    begins = run.is_teacher and not run.trainer.step  # the clock of a teacher starts with its first step
+    left = 60 * run.request.minutes - (0.0 if begins else run.seconds)
+    return f", done in about {clock(left)}" if left >= 1 else ", no time left: it ends after a few steps"
 
 
 def _times(epochs: float) -> str:

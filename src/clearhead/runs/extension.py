@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from clearhead.errors import UserError
 from clearhead.networks import Learner, Network
 from clearhead.runs.measure import Measure
 from clearhead.runs.pace import Schedule
@@ -30,9 +31,14 @@ PEAK = 0.7
 def complete_request(request: TrainingRequest, saved: dict[str, Any]) -> TrainingRequest:
     """The request, with the settings that it leaves open taken from those saved with the run."""
     settings = vars(request) | {"start_sha256": "", "teachers_sha256": None}
+    if request.from_teachers is not None and not saved.get("from_teachers"):
+        raise UserError(
+            "the run was not started with `from_teachers`: omit it, or start another run in another folder with `out`"
+        )
+    own = (*OWN, "from_teachers") if request.teachers else OWN
     for field in fields(request):
         default = None if field.default is MISSING else field.default
-        if field.name in saved and field.name not in OWN and settings[field.name] == default:
+        if field.name in saved and field.name not in own and settings[field.name] == default:
             settings[field.name] = saved[field.name]
     if settings["start"] is not None and settings["optimizer"] is None:
         settings["optimizer"] = saved.get("optimizer")

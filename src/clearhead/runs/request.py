@@ -265,8 +265,8 @@ class TrainingRequest:
             raise UserError(f"`{given[0]}` cannot be combined with `from_teachers`: omit one of them")
         if not self.keep_teachers:
             raise UserError(
-                "`keep_teachers` is for teachers that the run trains itself; those in `from_teachers` are always kept: "
-                "omit `keep_teachers`"
+                "`keep_teachers=False` is for teachers that the run trains itself; those in `from_teachers` are always "
+                "kept: omit `keep_teachers=False`"
             )
         object.__setattr__(self, "from_teachers", teachers)
         if self.teachers_sha256 is None:

@@ -25,6 +25,7 @@ from clearhead.text.corpus import Document, measure
 
 SECONDS_PER_CHECKPOINT = 60.0
 SAMPLE_TOKENS = 40
+HASHED = {"start_sha256": "start", "teachers_sha256": "from_teachers"}  # hashes, and what names the models
 LAST_STATE = "the state to extend the run from"
 # The estimated time to save a model, used until one has been saved.
 SAVING, SAVED_PER_SECOND = 0.1, 3e8  # seconds, bytes
@@ -93,7 +94,7 @@ class SavedRun:
                 run = Run(texts, request, cache, plan, **given)
                 group.run_on_main(lambda: folder.begin(run, command))
                 return cls(folder, run, command, **keeping)
-            if request.teachers is None:
+            if request.teachers is None and request.from_teachers is None:
                 request = replace(request, teachers=settings["request"].get("teachers"))
             request, changed = (
                 _complete(path, settings, request),
@@ -378,7 +379,19 @@ def check_same(path: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
     before = {"kind": "transformer", "keep_teachers": True, **before}  # which older runs did not record
     changed = [name for name in now if before.get(name) != now[name]]
     if changed:
-        shown = ", ".join(f"`{name}` was {before.get(name)!r} and is {now[name]!r}" for name in changed)
+        shown = ", ".join(
+            _describe_change(name, before.get(name), now[name])
+            for name in changed
+            if HASHED.get(name) not in changed  # other names say more than other weights
+        )
         raise UserError(
             f"the run in {path} was started with different settings ({shown}): resume with its own settings"
         )
+
+
+def _describe_change(name: str, before: Any, now: Any) -> str:
+    if name in HASHED:
+        return f"the weights in `{HASHED[name]}` have changed"
+    if isinstance(now, bool):
+        return f"`{name}={now}` in place of `{name}={before}`"
+    return f"`{name}` was {before!r} and is {now!r}"

@@ -134,13 +134,15 @@ def teachers_of(folder: Path, request: TrainingRequest, extends: bool = False) -
     plan = TeachingPlan.read(folder)
     numbers = [] if plan is None else plan.taught_by
     folders = [teacher_folder(folder, number) for number in numbers]
-    if not folders or not all(each.is_dir() for each in folders):
+    missing = [each.name for each in folders if not each.is_dir()]
+    if missing or not folders:
         then = (
             "extended without them: to train its model further, fine-tune it in another folder, with `start`"
             if extends
             else "resumed without them: start it again in another folder, with `out`"
         )
-        raise UserError(f"the teachers in {folder / TEACHERS} were deleted, but the run cannot be {then}")
+        which = "the teachers" if len(missing) == len(folders) else f"the teachers {', '.join(missing)}"
+        raise UserError(f"{which} in {folder / TEACHERS} were deleted, but the run cannot be {then}")
     return [str(each) for each in folders]
 
 
