@@ -154,7 +154,11 @@ def measure_drafts(
             drafted[label] += sum(token.drafted for [token] in islice(steps, tokens))
 
     rates = _alternate({label: partial(generate, label) for label in drafters}, PROMPTS * tokens)
-    shares = {f"drafted by {label}": round(n / (PROMPTS * tokens), 3) for label, n in drafted.items() if n}
+    shares = {
+        f"drafted by {label}": round(n / (PROMPTS * tokens), 3)
+        for label, n in drafted.items()
+        if label != "plain"
+    }
     return {"bench": "generate draft", "tokens": tokens, "temperature": temperature, **rates, **shares}
 
 

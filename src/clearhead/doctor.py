@@ -140,8 +140,8 @@ def _look_at_devices() -> Iterator[Finding]:
         message = "mps: Apple GPU" if best.type == "mps" else "cpu: neither CUDA nor MPS is available"
     speed = "fast" if has_fast_bfloat16(best) else "slow, so float32 is used"
     yield Finding("software", "device", f"{message}; bfloat16 is {speed}")
+    yield _look_at_generation(best)
     if best.type == "cuda":
-        yield _look_at_generation(best)
         yield from _look_at_models()
     if best.type == "cuda" and not can_compile(best):
         yield Finding(
@@ -154,7 +154,9 @@ def _look_at_devices() -> Iterator[Finding]:
 
 
 def _look_at_generation(device: torch.device) -> Finding:
-    """How a transformer generates text on a CUDA GPU."""
+    """How a transformer generates text."""
+    if device.type != "cuda":
+        return Finding("software", "generation", "without CUDA graphs, which need a CUDA GPU")
     from clearhead.generate.cuda_decoder import cannot_run
 
     reason = cannot_run(device)

@@ -81,6 +81,10 @@ def test_missing_required_package_is_reported(findings, monkeypatch):
 
 
 def test_generation_on_a_gpu_is_reported_with_the_reason_if_it_is_slow(monkeypatch):
+    assert (
+        doctor._look_at_generation(torch.device("cpu")).message
+        == "without CUDA graphs, which need a CUDA GPU"
+    )
     cuda = torch.device("cuda")
     monkeypatch.setattr("clearhead.generate.cuda_decoder.importlib.util.find_spec", lambda _: None)
     found = doctor._look_at_generation(cuda)

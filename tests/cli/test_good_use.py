@@ -8,6 +8,7 @@ import sys
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from clearhead.language_model import LanguageModel, load
 from clearhead.model.transformer import Transformer
 from clearhead.runs import demo as demo_run
 from clearhead.text.corpus import documents
+from clearhead.text.stories import stories
 from clearhead.text.tokenizer import Tokenizer
 
 SMALL = ("--steps", 5, "--blocks", 1, "--width", 32, "--heads", 1, "--context", 32, "--tokenizer", "char")
@@ -182,6 +184,18 @@ def test_generate_follows_a_regex_or_json_schema(clearhead, model_folder, tmp_pa
     assert clearhead("train", "few.txt", "--out", "few", *SMALL[2:], "--steps", 5).code == 0
     result = clearhead("generate", "few", "--json-schema", "schema.json")
     assert json.loads(result.out) in ("red", "green")
+
+
+def test_json_says_how_many_tokens_were_drafted(clearhead, tmp_path):
+    (tmp_path / "stories.txt").write_text("\n".join(each.text for each in islice(stories(1), 200)))
+    start = "Once upon a time, a girl named Lily lived near the castle. She had a"
+    words = ["generate", "stories", start, "--temperature", "0", "--tokens", "40", "--json"]
+    plain = json.loads(clearhead(*words).out)
+    drafted = json.loads(clearhead(*words, "--draft", str(tmp_path / "stories.txt")).out)
+    assert "drafted" not in plain
+    assert drafted["texts"] == plain["texts"]
+    [count] = drafted["drafted"]
+    assert 10 <= count <= 40
 
 
 def test_generate_reports_sampled_tokens_and_log_probabilities(clearhead, model_folder, model):

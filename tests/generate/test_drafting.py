@@ -8,9 +8,12 @@ from clearhead.classics.kneser_ney import estimate
 from clearhead.classics.ngram import NGram
 from clearhead.classics.ngram_counts import count_ngrams
 from clearhead.errors import UserError
+from clearhead.generate import drafting
 from clearhead.generate.decoder import TransformerDecoder
 from clearhead.generate.drafting import NGramDrafter, RepetitionDrafter
 from clearhead.language_model import LanguageModel, load
+from clearhead.model.config import preset
+from clearhead.model.transformer import Transformer
 from clearhead.text.stories import stories
 from clearhead.text.tokenizer import Tokenizer
 from clearhead.text.tokens import Tokens
@@ -112,6 +115,7 @@ def test_rewound_decoder_continues_as_if_nothing_had_been_processed(model):
         ({"draft": "missing.txt"}, "no such file"),
         ({"draft": ""}, "no such file"),
         ({"draft": "."}, "a folder"),
+        ({"draft": "Once upon a time " * 400}, r"time Once upon…': no such file"),
         ({"draft": 3}, "expected 'repeats'"),
         ({"draft": "repeats", "samples": 2}, "omit `samples`"),
         ({"draft": "repeats", "edit": {"block.0.attention": 0}}, "omit draft"),
@@ -122,6 +126,35 @@ def test_rewound_decoder_continues_as_if_nothing_had_been_processed(model):
 def test_what_cannot_be_drafted_says_so(model, settings, message):
     with pytest.raises(UserError, match=message):
         model.generate(PROMPT, 4, **settings)
+
+
+def test_a_text_is_counted_again_only_if_it_has_changed(model, text, tmp_path, monkeypatch):
+    counted = []
+    count = drafting._count
+    monkeypatch.setattr(drafting, "_count", lambda *given: counted.append(1) or count(*given))
+    path = tmp_path / "stories.txt"
+    path.write_text(text.read_text())
+    first, second = (model.generate(PROMPT, 20, temperature=0, draft=path) for _ in range(2))
+    assert [token.drafted for token in first.sampled] == [token.drafted for token in second.sampled]
+    assert any(token.drafted for token in first.sampled)
+    path.write_text("Words of another language.\n")
+    changed = model.generate(PROMPT, 20, temperature=0, draft=path)
+    assert changed == first
+    assert not any(token.drafted for token in changed.sampled)
+    assert len(counted) == 2
+
+
+def test_a_context_that_shifts_cannot_be_drafted():
+    config = preset("modern", n_vocab=257, n_context=16, d_model=16, n_head=2, n_block=1)
+    rotary = LanguageModel(Transformer(config), Tokenizer.train("byte", []))
+    with pytest.raises(UserError, match="`draft` and `shift` cannot be combined"):
+        rotary.generate("a", 4, draft="repeats", shift=True)
+
+
+def test_only_transformers_are_drafted_for(model, ngram):
+    counts = LanguageModel(ngram, model.tokenizer)
+    with pytest.raises(UserError, match="requires a transformer, not a model of kind ngram"):
+        counts.generate(PROMPT, 4, draft="repeats")
 
 
 def test_only_n_gram_models_draft(model):

@@ -39,7 +39,7 @@ def generate(
     beams: int | None = generation_option("beams"),
     length_penalty: float | None = generation_option("length_penalty", None, note="default 1"),
     shift: bool = generation_option("shift", False, "--shift"),
-    draft: str | None = generation_option("draft", metavar="FILE"),
+    draft: str | None = generation_option("draft", metavar="FILE|repeats"),
     seed: int = generation_option("seed"),
     stop: list[str] = generation_option("stop", note="may be repeated"),
     samples: int = generation_option("samples"),
@@ -104,12 +104,17 @@ def generate(
         err.print(f"after {n_context} tokens, the older half of the context is dropped: an approximation")
     if streamed:
         print_text(prompt or "")
-        for piece in pieces:
-            print_text(piece)
-        print_text("\n")
+        try:
+            for piece in pieces:
+                print_text(piece)
+        finally:  # what follows, such as an error, starts on a line of its own
+            print_text("\n")
         return
     if json:
-        print_json({"prompt": prompt, **_describe(texts, loaded, log_probabilities), **settings})
+        described = _describe(texts, loaded, log_probabilities)
+        if draft is not None:
+            described["drafted"] = [sum(token.drafted for token in text.sampled) for text in texts]
+        print_json({"prompt": prompt, **described, **settings})
         return
     for i, text in enumerate(texts):
         print_text(f"--- {i}\n{prompt or ''}{text}\n" if len(texts) > 1 else f"{prompt or ''}{text}\n")

@@ -8,11 +8,13 @@ product with more rows.
 from __future__ import annotations
 
 import math
+import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -31,6 +33,7 @@ REPEATS = "repeats"
 ORDER = 5  # of the n-grams of a text
 FIRST_COUNT, MOST_PROPOSED = 2, 8  # tokens
 LONGEST_MATCH, SHORTEST_MATCH = 6, 2  # tokens before a repetition
+LONGEST_SHOWN = 60  # characters of a wrong path
 LEAST_PROBABILITY = 0.3  # of a proposed token in the n-gram model
 
 
@@ -116,14 +119,28 @@ def make_drafter(draft: object, tokenizer: Tokenizer, n_vocab: int) -> Drafter:
         return NGramDrafter(draft)
     if not isinstance(draft, str | Path):
         raise UserError(f"draft = {draft!r}: expected {REPEATS!r}, the path of a text, or an n-gram model")
-    if not Path(draft).is_file():
-        what = "a folder" if draft and Path(draft).is_dir() else "no such file"
-        raise UserError(f"draft = {str(draft)!r}: {what}; expected {REPEATS!r} or the path of a text")
+    name = str(draft)
+    if not os.path.isfile(name):  # noqa: PTH113 (Path.is_file raises for a name that is too long)
+        what = "a folder" if os.path.isdir(name) else "no such file"  # noqa: PTH112
+        shown = name if len(name) <= LONGEST_SHOWN else f"{name[:LONGEST_SHOWN]}…"
+        raise UserError(f"draft = {shown!r}: {what}; expected {REPEATS!r} or the path of a text")
+    state = Path(name).stat()
+    version = (Path(name).resolve(), state.st_ino, state.st_size, state.st_mtime_ns, n_vocab)
+    known = _LATEST.get(tokenizer)
+    if known is None or known[0] != version:
+        known = _LATEST[tokenizer] = (version, _count(Path(name), tokenizer, n_vocab))
+    return known[1]
+
+
+# The latest text that was counted with each tokenizer: often one text drafts many.
+_LATEST: WeakKeyDictionary[Tokenizer, tuple[object, NGramDrafter]] = WeakKeyDictionary()
+
+
+def _count(text: Path, tokenizer: Tokenizer, n_vocab: int) -> NGramDrafter:
     with tempfile.TemporaryDirectory(prefix="clearhead-") as cache:
-        tokens = tokenize(read_documents(Path(draft)), tokenizer, Path(cache))
-        return NGramDrafter(
-            estimate(count_ngrams(tokens, n_vocab, tokenizer.need_end("`draft` from a text"), ORDER))
-        )
+        tokens = tokenize(read_documents(text), tokenizer, Path(cache))
+        end = tokenizer.need_end("`draft` from a text")
+        return NGramDrafter(estimate(count_ngrams(tokens, n_vocab, end, ORDER)))
 
 
 def generate_drafted_tokens(

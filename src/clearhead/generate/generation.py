@@ -135,10 +135,11 @@ def run_request(
     if draft is None:
         steps = generate_tokens(decoder, ids, samplers)
     else:
-        if not isinstance(decoder, TransformerDecoder) or isinstance(decoder, ShiftingDecoder):
-            raise UserError(
-                "`draft` requires a transformer, without `shift`, `edit` or `inspect`: omit `draft`"
-            )
+        if not isinstance(network, Transformer):
+            raise UserError(f"`draft` requires a transformer, not a model of kind {network.config.kind}")
+        if shift:
+            raise UserError("`draft` and `shift` cannot be combined: omit one of them")
+        assert isinstance(decoder, TransformerDecoder)
         if request.samples > 1:
             raise UserError("`draft` applies to a single sample: omit `samples`")
         drafter = make_drafter(draft, tokenizer, network.config.n_vocab)

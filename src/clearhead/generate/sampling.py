@@ -124,8 +124,8 @@ OPTIONS = {
         Option(
             "draft",
             None,
-            "Check proposed tokens several at a time, which gives the same text, often faster. Proposals come from the "
-            "5-grams of a text file or, with 'repeats', from repetitions of earlier tokens.",
+            "Generate the same text, often faster, by checking several proposed tokens at a time. Proposals come from "
+            "the 5-grams of a text file or, with 'repeats', from repetitions of earlier tokens.",
         ),
         Option("seed", 0, "The same seed gives the same text.", minimum=0, maximum=2**32 - 1, integer=True),
         Option("stop", None, "End the text before this string."),
