@@ -124,7 +124,9 @@ def test_a_stream_has_the_events_of_a_call(strict):
     assert final.output[0].parsed_arguments == {"mode": "a"}
 
 
-@pytest.mark.parametrize("asked", [{"max_output_tokens": 3}, {"tools": [SET], "tool_choice": "required"}])
+@pytest.mark.parametrize(
+    "asked", [{"max_output_tokens": 3, "temperature": 0}, {"tools": [SET], "tool_choice": "required"}]
+)
 def test_events_conform_to_the_openapi_document(server, asked):
     with server.client() as client:
         schemas = client.get("/openapi.json").json()["components"]
