@@ -198,6 +198,16 @@ def test_json_says_how_many_tokens_were_drafted(clearhead, tmp_path):
     assert 10 <= count <= 40
 
 
+def test_a_message_after_streamed_text_starts_on_a_line_of_its_own(clearhead, model_folder, monkeypatch):
+    def stopped(*_, **__):
+        yield " a"
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(LanguageModel, "stream", stopped)
+    result = clearhead("generate", model_folder, "The")
+    assert (result.out, result.err) == ("The a\n", "clearhead: stopped\n")
+
+
 def test_generate_reports_sampled_tokens_and_log_probabilities(clearhead, model_folder, model):
     given = ("generate", model_folder, "The", "--tokens", 5, "--seed", 3, "--json", "--logit-bias", "e=-100")
     result = clearhead(*given, "--log-probabilities", 2, "--logit-bias", f"#{model.tokenizer.end_id}=-100")

@@ -112,6 +112,14 @@ def test_changed_teacher_is_noticed(text, teachers, tmp_path):
         train_until(tmp_path / "student", text, TrainingRequest(steps=8, from_teachers=own, **SMALL))
 
 
+def test_student_of_given_teachers_trains_none_when_it_is_extended(text, teachers, tmp_path):
+    ch.train(text, tmp_path / "student", from_teachers=teachers[0], steps=3, **SMALL)
+    with pytest.raises(
+        UserError, match=r"`teachers` was None and is 2, `from_teachers` was \[.*\] and is None"
+    ):
+        ch.train(text, tmp_path / "student", resume=True, teachers=2, steps=3)
+
+
 def test_teachers_must_share_a_tokenizer(text, teachers, tmp_path):
     ch.train(text, tmp_path / "bytes", steps=1, tokenizer="byte", context=32, **SMALL)
     with pytest.raises(UserError, match="different tokenizer"):

@@ -106,6 +106,10 @@ class NGramDrafter:
         return node
 
 
+# The version of the text that was last counted with each tokenizer, and its drafter: often one text drafts many.
+_LATEST: WeakKeyDictionary[Tokenizer, tuple[object, NGramDrafter]] = WeakKeyDictionary()
+
+
 def make_drafter(draft: object, tokenizer: Tokenizer, n_vocab: int) -> Drafter:
     """The drafter for "repeats", for an n-gram network, or for the path of a text, whose n-grams are counted."""
     if draft == REPEATS:
@@ -130,10 +134,6 @@ def make_drafter(draft: object, tokenizer: Tokenizer, n_vocab: int) -> Drafter:
     if known is None or known[0] != version:
         known = _LATEST[tokenizer] = (version, _count(Path(name), tokenizer, n_vocab))
     return known[1]
-
-
-# The latest text that was counted with each tokenizer: often one text drafts many.
-_LATEST: WeakKeyDictionary[Tokenizer, tuple[object, NGramDrafter]] = WeakKeyDictionary()
 
 
 def _count(text: Path, tokenizer: Tokenizer, n_vocab: int) -> NGramDrafter:

@@ -35,6 +35,7 @@ def complete_request(request: TrainingRequest, saved: dict[str, Any]) -> Trainin
         raise UserError(
             "the run was not started with `from_teachers`: omit it, or start another run in another folder with `out`"
         )
+    # One excludes the other.
     own = (*OWN, "from_teachers") if request.teachers else OWN
     for field in fields(request):
         default = None if field.default is MISSING else field.default
