@@ -5,8 +5,9 @@
 Prints one JSON line. --beside also trains other models in the same time: `single`, one model as planned without
 teachers, and `classic`, nanoGPT's recipe; `bench.train` has the texts and times that were measured. Each run is a
 separate process, and its time starts with the process. The loss is that of the saved model over every token that was
-held out, each once, in windows of the context length, given per token and in bits per byte. The last tenth of the text
-is held out. --set takes any setting of `ch.train`, as JSON or as a plain word.
+held out, each once, in windows of the context length, given per token and in bits per byte; if the context is longer
+than 256, `loss_256` is the same in windows of 256. The last tenth of the text is held out. --set takes any setting of
+`ch.train`, as JSON or as a plain word.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ BESIDE: dict[str, dict[str, Any]] = {
     "single": {"teachers": 0},
     "classic": {"recipe": "classic", "teachers": 0},
 }
+WINDOW = 256  # in which losses of models with longer contexts are also given
 STARTED = time.perf_counter()
 STARTING = 5.0  # seconds for the interpreter and imports before, and for loading and exit after
 
@@ -106,13 +108,20 @@ def train_one(text: str, minutes: float, settings: dict[str, Any]) -> dict[str, 
         held_out = read_held_out(folder, model.tokenizer.end_id)
         assert held_out is not None
         before, n_context = int(held_out.before[-1]), model.config.n_context
-        windows = windows_for_evaluation(held_out.validation, n_context, 16, before)
-        loss = evaluate(model.network.to(pick_device(settings.get("device"))), windows, False)
+        network = model.network.to(pick_device(settings.get("device")))
+        losses = {
+            length: evaluate(
+                network, windows_for_evaluation(held_out.validation, length, 16, before), bfloat16=False
+            )
+            for length in sorted({min(WINDOW, n_context), n_context})
+        }
+        loss = losses[n_context]
         n_bytes = count_bytes(held_out.validation, model.tokenizer)
         runs = ch.runs(folder)
         teachers = sorted((folder / "teachers").glob("[0-9]*"), key=lambda each: int(each.name))
         return {
             "loss": round(loss, 4),
+            **({f"loss_{WINDOW}": round(losses[WINDOW], 4)} if n_context > WINDOW else {}),
             "bits_per_byte": round(bits_per_byte(loss * len(held_out.validation), n_bytes), 4),
             "seconds": round(trained, 1),
             "tokenizer": runs[0].tokenizer,
