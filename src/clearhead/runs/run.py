@@ -12,7 +12,6 @@ from typing import Any
 
 import torch
 
-from clearhead.errors import UserError
 from clearhead.files import home
 from clearhead.language_model import LanguageModel
 from clearhead.networks import make_network
@@ -30,13 +29,13 @@ from clearhead.runs.preparation import (
 )
 from clearhead.runs.progress import ExponentialAverage, Progress
 from clearhead.runs.request import TrainingRequest
+from clearhead.runs.setbacks import MOST_SKIPPED, good_loss, has_turned, retreat, turn
 from clearhead.runs.start import open_start, plan_start, prepare
-from clearhead.runs.summary import LEAST_RISE, describe_training
+from clearhead.runs.summary import describe_training
 from clearhead.runs.teachers import open_teachers
 from clearhead.runs.threads import ThreadTrial, describe_load, thread_counts, using_threads
 from clearhead.runtime.device import free_memory, make_deterministic, pick_device
 from clearhead.runtime.process_group import ProcessGroup, full_tensor, local_shard
-from clearhead.summary_table import plural
 from clearhead.text.batches import Batches, Blanks
 from clearhead.text.corpus import Document
 from clearhead.text.evaluation_windows import windows_for_evaluation
@@ -44,17 +43,11 @@ from clearhead.text.held_out import HeldOut
 from clearhead.text.start_token import StartToken
 from clearhead.text.tokenizer import Tokenizer
 from clearhead.training.objective import evaluate
-from clearhead.training.trainer import DIVERGED, Trainer
+from clearhead.training.trainer import Trainer
 
 # In a timed run, the number of steps is recomputed from their measured duration: first after this fraction of
 # them, then each time the second fraction of the remaining steps is done.
 FIRST_REPLAN, REPLAN = 0.02, 0.2
-MOST_SKIPPED = 3  # consecutive non-finite steps before the run returns to an earlier state
-MOST_RETREATS = 3
-# Of the steps before the validation loss rose; the learning rate then decays over that many.
-LAST_SHARE = 0.25
-# How much higher than the lowest validation loss, and how many times in a row, until the learning rate decays.
-RISE, RISES = 0.02, 2
 VALIDATED_AT_ONCE = 1024  # tokens; more if a training batch has more
 SPARED = 4  # a copy of all training tensors stays on the device if this many times its size is free
 
@@ -201,7 +194,7 @@ class Run:
             if self.threads:
                 self.threads.note(record.seconds)
             if self.request.minutes and record.step >= self.replan_at:
-                self._set_steps(record.step)
+                self.set_steps(record.step)
                 if self.threads:
                     self.threads.begin()
             steps = self.trainer.recipe.steps
@@ -211,10 +204,10 @@ class Run:
             broke = record.skipped or (validation is not None and not math.isfinite(validation))
             self.skipped = self.skipped + 1 if broke else 0
             if self.skipped >= MOST_SKIPPED or (validation is not None and broke):
-                self._retreat(record.step)
-            elif validation is not None and self._has_turned(validation):
-                self._turn(validation)
-            elif validation is not None and (not self.request.minutes or validation <= self._good_loss()):
+                retreat(self, record.step)
+            elif validation is not None and has_turned(self, validation):
+                turn(self, validation)
+            elif validation is not None and (not self.request.minutes or validation <= good_loss(self)):
                 self.good = self._good()
             yield Progress(record, steps, shown, pace(record.seconds), self.seconds, validation)
             asked = self.trainer.asking - asking
@@ -285,7 +278,7 @@ class Run:
             self.start = time.perf_counter() - state["seconds"]
             self.trainer.recipe = replace(self.trainer.recipe, steps=state["steps"])
             self.plan = replace(self.plan, recipe=self.trainer.recipe)
-        self.marks = self._marks(checkpoint.step)
+        self.marks = self.count_marks(checkpoint.step)
         self.good = self._good()
 
     def find_held_out(self) -> HeldOut | None:
@@ -299,67 +292,6 @@ class Run:
     def is_best(self) -> bool:
         """Whether the current weights have the lowest validation loss so far."""
         return bool(self.losses) and self.losses[-1] <= min(self.losses) and self.last_loss() is not None
-
-    def _retreat(self, step: int) -> None:
-        """Return to the last finite state with a lower learning rate; give up after several attempts."""
-        if self.retreats >= MOST_RETREATS:
-            raise UserError(
-                f"training diverged at step {step}, for the {self.retreats + 1}th time: {DIVERGED}"
-            )
-        retreats, slowdown = self.retreats + 1, self.trainer.slowdown / 2
-        seconds, steps = self.seconds, self.trainer.recipe.steps
-        self.restore(self.good)
-        self.start = time.perf_counter() - seconds
-        self.retreats, self.trainer.slowdown, self.skipped = retreats, slowdown, 0
-        self.trainer.recipe = replace(self.trainer.recipe, steps=steps)
-        self.notes.append(
-            f"step {step}: loss or gradients were not finite; returned to step {self.trainer.step}, "
-            f"with {slowdown:g}× the learning rate"
-        )
-
-    def _good_loss(self) -> float:
-        """The validation loss of the state to return to; infinite if it was not measured since the run was extended."""
-        state = self.good.state
-        known = len(state["losses"]) > state["losses_before"] and state["validated_at"] == self.good.step
-        return float(state["losses"][-1]) if known else math.inf
-
-    def _has_turned(self, loss: float) -> bool:
-        """Whether the validation loss of a timed run that has read its whole text is rising.
-
-        At a high learning rate, it also fluctuates, the more the higher it is, so two in a row must be clearly higher.
-        When a run is extended, the learning rate rises again and the loss with it, so only the last loss counts.
-        """
-        step, recipe = self.trainer.step, self.trainer.recipe
-        repeats = (step - recipe.first_step) * recipe.batch_size * self.plan.context > len(self.tokens)
-        if self.request.minutes is None or not repeats:
-            return False
-        lowest = self._good_loss()
-        if step >= recipe.steps:
-            return loss > lowest
-        if self.at_most is not None:
-            return loss > lowest + LEAST_RISE
-        if recipe.first_step:
-            return False
-        since = self.losses[len(self.good.state["losses"]) :]
-        return len(since) >= RISES and min(since[-RISES:]) > (1 + RISE) * lowest
-
-    def _turn(self, loss: float) -> None:
-        """Return to the state with the lowest validation loss, and end soon: the learning rate decays from there.
-
-        The second time, or if no time is left, the run ends with that state.
-        """
-        step, lowest, has_decayed, seconds = self.trainer.step, self._good_loss(), self.at_most, self.seconds
-        self.restore(self.good)
-        self.start = time.perf_counter() - seconds
-        done, first = self.trainer.step, self.trainer.recipe.first_step
-        self.at_most = done if has_decayed else done + round(LAST_SHARE * (done - first))
-        self._set_steps(done)
-        self.marks, more = self._marks(done), self.trainer.recipe.steps - done
-        then = f"; {plural(more, 'more step')} with a low learning rate" if more else ""
-        self.notes.append(
-            f"the validation loss rose from {lowest:.4f} at step {done:,} to {loss:.4f} at step {step:,}: returned to "
-            f"step {done:,}{then}"
-        )
 
     def finish(self) -> None:
         """Record in the model how it was trained; called at the end, or when training is stopped."""
@@ -391,15 +323,15 @@ class Run:
 
         Marks are evenly spaced, the last one at the end; each is passed only once, even though replanning moves them.
         """
-        before, self.marks = self.marks, max(self.marks, self._marks(step))
+        before, self.marks = self.marks, max(self.marks, self.count_marks(step))
         return self.marks > before or step >= self.trainer.recipe.steps
 
-    def _marks(self, step: int) -> int:
+    def count_marks(self, step: int) -> int:
         """The number of marks up to and including a step."""
         first, steps = self.plan.recipe.first_step, self.trainer.recipe.steps
         return max(0, step - first) * self.plan.validations // (steps - first)
 
-    def _set_steps(self, done: int) -> None:
+    def set_steps(self, done: int) -> None:
         """Set the number of steps to what fits into the time left after the remaining validations and saving."""
         assert self.request.minutes is not None
         left = 60 * self.request.minutes - self.seconds - self.ending - self.trainer.asking_left()

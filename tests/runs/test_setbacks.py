@@ -7,8 +7,9 @@ import pytest
 
 import clearhead as ch
 from clearhead.runs.request import TrainingRequest
-from clearhead.runs.run import LAST_SHARE, Run
+from clearhead.runs.run import Run
 from clearhead.runs.saved_run import SavedRun
+from clearhead.runs.setbacks import LAST_SHARE
 from clearhead.text.corpus import documents
 
 SMALL = {
