@@ -79,7 +79,16 @@ def test_cpu_with_matrix_units_gets_a_larger_model(monkeypatch):
     assert sizes == [(4, 64), (4, 96)]
 
 
-def plan_for(n_vocab, n_tokens, monkeypatch, seconds_per_token=1e-6, device=CPU, has_units=False):
+def plan_for(
+    n_vocab,
+    n_tokens,
+    monkeypatch,
+    seconds_per_token=1e-6,
+    device=CPU,
+    has_units=False,
+    separator=None,
+    **settings,
+):
     """Plan two minutes on a machine on which every size takes the same time per token."""
     monkeypatch.setattr(plan_module, "has_fast_bfloat16", lambda device: has_units)
     monkeypatch.setattr(
@@ -87,8 +96,8 @@ def plan_for(n_vocab, n_tokens, monkeypatch, seconds_per_token=1e-6, device=CPU,
         "take",
         lambda request, **settings: Measure(8, seconds_per_token, 1e-7, False, 1),
     )
-    tokens = Tokens.of(np.zeros(n_tokens, dtype=np.int64))
-    return make_plan(TrainingRequest(minutes=2), tokens, 1000, n_vocab, device, 120.0).config
+    tokens = Tokens.of(np.zeros(n_tokens, dtype=np.int64), separator=separator)
+    return make_plan(TrainingRequest(minutes=2, **settings), tokens, 1000, n_vocab, device, 120.0).config
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
@@ -101,6 +110,42 @@ def test_text_repeated_often_gets_a_small_model(monkeypatch, device):
 def test_characters_and_texts_repeated_rarely_get_a_larger_model(monkeypatch):
     assert plan_for(65, 208_000, monkeypatch).d_model > 64
     assert plan_for(4096, 5_000_000, monkeypatch).d_model > 128
+
+
+@pytest.mark.parametrize(
+    ("settings", "context"),
+    [
+        ({"seconds_per_token": 6e-5, "n_tokens": 500_000}, 128),  # batches of few windows
+        ({"seconds_per_token": 2e-5}, 256),
+        ({"seconds_per_token": 1e-5}, 512),
+        ({"seconds_per_token": 1e-7}, 512),
+        ({"seconds_per_token": 1e-7, "device": "cuda"}, 1024),
+        ({"seconds_per_token": 1e-5, "n_tokens": 10_000_000}, 128),  # read only once
+        ({"tokenizer": "byte"}, 128),
+        ({"n_tokens": 3000}, 256),  # an eighth of the text
+        ({"preset": "lecture"}, 128),  # learned positions
+        ({"context": 64}, 64),
+        ({"separator": 0}, 128),  # documents
+    ],
+)
+def test_characters_get_a_longer_context_if_there_is_time(monkeypatch, settings, context):
+    settings = {
+        "n_vocab": 65,
+        "n_tokens": 1_000_000,
+        "seconds_per_token": 1e-5,
+        "tokenizer": "char",
+        **settings,
+    }
+    device = torch.device(settings.pop("device", "cpu"))
+    config = plan_for(monkeypatch=monkeypatch, blocks=4, width=64, device=device, **settings)
+    assert config.n_context == context
+
+
+def test_batch_grows_with_the_root_of_the_tokens_on_a_cpu_and_in_proportion_on_a_gpu():
+    batches = [
+        [measure.best_batch(seen, torch.device(device)) for seen in (3e6, 12e6)] for device in ("cpu", "cuda")
+    ]
+    assert batches == [pytest.approx([2165, 4330], rel=1e-3), [2500, 10_000]]
 
 
 @pytest.mark.parametrize("taught", [True, False])

@@ -72,6 +72,29 @@ def test_regularization_grows_with_the_number_of_epochs(steps, regularization):
     assert plan(steps=steps, kind="gru").recipe.token_noise == 0
 
 
+@pytest.mark.parametrize(
+    ("shape", "million_tokens", "regularization"),
+    [
+        ((4, 128), 2.7, (0.0, 0.1, 0.0)),
+        ((6, 128), 6, (0.0, 0.1, 0.0)),
+        ((6, 128), 14, (0.05, 0.1, 0.02)),
+        ((6, 192), 11, (0.05, 0.1, 0.02)),
+        ((6, 256), 8, (0.05, 0.1, 0.02)),
+        ((6, 128), 18, (0.1, 0.1, 0.02)),
+        ((6, 384), 4.5, (0.05, 0.1, 0.02)),
+        ((6, 384), 2.9, (0.0, 0.1, 0.0)),
+        ((6, 384), 12, (0.2, 0.4, 0.05)),
+        ((6, 384), 32, (0.2, 0.4, 0.05)),
+        ((6, 384), 50, (0.3, 0.4, 0.1)),
+    ],
+)
+def test_regularization_of_models_of_a_megabyte_of_characters(shape, million_tokens, regularization):
+    blocks, width = shape
+    n_tokens, sizes = 1_004_000, {"blocks": blocks, "width": width, "context": 256, "batch": 8}
+    made = plan(n_tokens, 66, steps=round(million_tokens * 1e6 / (8 * 256)), **sizes)
+    assert (made.config.dropout, made.recipe.weight_decay, made.recipe.token_noise) == regularization
+
+
 def test_large_model_is_regularized_more_strongly():
     large = {"blocks": 6, "width": 256, "heads": 4}
     for settings, regularization in (({}, (0.1, 0.1, 0.02)), (large, (0.2, 0.4, 0.05))):

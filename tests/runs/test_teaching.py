@@ -408,3 +408,7 @@ def test_on_a_gpu_the_speed_decides(speed, count, text, tmp_path, monkeypatch):
         assert plan.settings["tokenizer"] == "byte"
         assert plan.settings["compiled"]
         assert plan.settings["width"] >= 32
+        assert plan.settings["context"] == 128
+        characters = replace(request, tokenizer="char")
+        plan = teaching.choose_on_gpu(characters, {}, list(documents([text])), tmp_path)
+        assert plan.settings["context"] == 256  # an eighth of the text

@@ -14,6 +14,7 @@ from clearhead.networks import LearnerConfig, Network, make_network
 from clearhead.runs.recipes import (
     LEAST_BATCH,
     MOST_BATCH,
+    best_batch,
     check_memory,
     choose_recipe,
     choose_rows,
@@ -26,7 +27,6 @@ from clearhead.text.tokens import Tokens
 from clearhead.training.objective import autocast, cross_entropy
 from clearhead.training.trainer import Trainer
 
-BEST_STEPS = 1200  # see `TOKENS_PER_PARAMETER` in plan.py
 MEASURED_STEPS = 4
 MOST_PREDICTED = 2**27  # probabilities of a student's batch, of which several copies are in memory
 
@@ -52,7 +52,7 @@ class Measure:
         teachers: Sequence[Network] = (),
         quick: bool = False,
     ) -> Measure:
-        """Measure with the batch that leads to about the best number of steps in the seconds left.
+        """Measure with about the best batch for the tokens that can be read in the seconds left.
 
         A larger batch may cost less per token, and so allow an even larger one. If `quick`, try neither another batch
         nor fewer threads.
@@ -75,7 +75,7 @@ class Measure:
             if device.type == "cpu":
                 again = partial(cls._take, request, config, tokens, device, rows, measure.bfloat16, teachers)
                 measure = try_fewer_threads(measure, again)
-            better = choose_rows(config, left / measure.seconds_per_token / BEST_STEPS)
+            better = choose_rows(config, best_batch(left / measure.seconds_per_token, device))
             better = min(better, most)
             if request.batch or better <= rows:
                 return measure

@@ -14,12 +14,13 @@ from clearhead.classics.ngram_config import NGramConfig
 from clearhead.errors import UserError
 from clearhead.model.config import Config
 from clearhead.networks import LearnerConfig, SingleConfig, learner_config_from_json
-from clearhead.runs.measure import BEST_STEPS, Measure
+from clearhead.runs.measure import Measure
 from clearhead.runs.pace import Schedule
 from clearhead.runs.recipes import (
     LEAST_BATCH,
     MOST_EPOCHS,
     REPEATED_EPOCHS,
+    best_batch,
     check_memory,
     choose_recipe,
     choose_rows,
@@ -53,6 +54,11 @@ TEACHER_EPOCHS = 24  # are enough for a teacher of any size
 VOCABULARIES = ((100_000, 512), (300_000, 1024), (600_000, 2048))
 LARGEST_VOCABULARY = 4096
 
+# The context of characters, if the text is read this many times and a batch still has some windows. The plays gain from
+# it; a novel in bytes, whose loss rose, keeps the context of its size (docs/experiments.md).
+MOST_CONTEXT, MOST_CONTEXT_ON_CPU = 1024, 512
+LEAST_READ, LEAST_WINDOWS = 4, 8
+
 FEW_TOKENS = 20_000  # of a text too short to learn a language from
 FEW_STEPS = 20  # fewer are worth a warning
 VALIDATED_IF_LONGER, FEW_VALIDATIONS = 60.0, 3  # seconds; number of validations in a shorter run
@@ -65,7 +71,7 @@ COMPILED_SPEEDUP = 2
 
 MEASURING_SHARE = 0.15  # of the time
 MOST_ASKING_SHARE = 0.3  # of a student's time, for its teachers
-MOST_SHARED = 256  # tokens of context that teachers and student share by default
+MOST_SHARED = 256  # tokens of context that a student shares by default with teachers from elsewhere
 
 
 @dataclass(frozen=True)
@@ -205,17 +211,33 @@ def make_plan(
             continue
         config, measure = larger, its_measure
         rest = rest[rest.index(larger) + 1 :]
-    if quick:
-        measure = take(config=config)
+    longer = _with_long_context(request, config, tokens, left / measure.seconds_per_token, device)
+    if quick or longer != config:
+        config, measure = longer, take(config=longer)
     left -= time.perf_counter() - start
     return _plan_time(request, tokens, n_validation, left, config, measure, device)
 
 
-def largest_size(request: TrainingRequest, tokens: Tokens, n_vocab: int) -> Config:
+def _with_long_context(
+    request: TrainingRequest, config: LearnerConfig, tokens: Tokens, seen: float, device: torch.device
+) -> LearnerConfig:
+    """The config with a longer context if it reads one text in characters several times; `seen` counts its tokens."""
+    if request.context or request.tokenizer != "char" or tokens.are_documents:
+        return config
+    if not isinstance(config, Config) or not config.causal or config.position != "rotary":
+        return config
+    most: float = MOST_CONTEXT_ON_CPU if device.type == "cpu" else MOST_CONTEXT
+    most = min(most, fitting_context(tokens), best_batch(seen, device) / LEAST_WINDOWS)
+    if seen < LEAST_READ * len(tokens) or most <= config.n_context:
+        return config
+    return replace(config, n_context=2 ** int(math.log2(most)))
+
+
+def largest_size(request: TrainingRequest, tokens: Tokens, n_vocab: int, device: torch.device) -> Config:
     """The largest transformer that suits the text."""
     sizes = list_sizes(request, tokens, n_vocab)
     suitable = [each for each in sizes if _block_parameters(each) <= MOST_PARAMETERS_PER_TOKEN * len(tokens)]
-    config = (suitable or sizes[:1])[-1]
+    config = _with_long_context(request, (suitable or sizes[:1])[-1], tokens, math.inf, device)
     assert isinstance(config, Config)
     return config
 
@@ -255,7 +277,9 @@ def scale_plan(
     a_step = plan.seconds / (recipe.steps + plan.validations * plan.steps_per_validation)
     per_token = larger * a_step / (recipe.batch_size * plan.context)
     read = larger * a_step * plan.steps_per_validation / (plan.validated or n_validation)
-    rows = request.batch or min(recipe.batch_size, choose_rows(config, seconds / per_token / BEST_STEPS))
+    rows = request.batch or min(
+        recipe.batch_size, choose_rows(config, best_batch(seconds / per_token, device))
+    )
     measure = Measure(rows, per_token, read, recipe.bfloat16, plan.threads)
     return _plan_time(request, tokens, n_validation, seconds, config, measure, device)
 
@@ -265,7 +289,8 @@ def _like_teachers(request: TrainingRequest, teachers: Teachers, tokens: Tokens)
     most = teachers.n_context
     if request.context is not None and request.context > most:
         raise UserError(f"context = {request.context}: the teachers read at most {most} tokens; choose fewer")
-    context = request.context or min(most, MOST_SHARED, fitting_context(tokens))
+    shared = most if request.teachers else min(most, MOST_SHARED)
+    context = request.context or min(shared, fitting_context(tokens))
     return replace(request, context=context, batch=request.batch or teachers.batch)
 
 

@@ -18,22 +18,27 @@ from clearhead.training.distillation import TRUE_SHARE
 from clearhead.training.recipe import Recipe
 
 LEAST_BATCH, MOST_BATCH = 1024, 65536  # tokens
+# On a CPU, the best batch grows with the root of the tokens read (docs/experiments.md: 3 to 12 million). On a GPU,
+# where a small batch wastes time, the number of steps is fixed: see `TOKENS_PER_PARAMETER` in plan.py.
+BATCH_PER_ROOT, BEST_STEPS_ON_GPU = 1.25, 1200
 
-# Maximum number of epochs, then dropout, weight decay and token noise. Measured at 32
-# epochs (see docs/experiments.md); the values for 8 to 16 are interpolated.
-REGULARIZATION = ((8, 0.0, 0.1, 0.0), (16, 0.1, 0.1, 0.02), (40, 0.2, 0.4, 0.05))
+# The more epochs a run has, and the more parameters per token of its text, the more it memorizes (`memorization`). Each
+# row has the value of that up to which it applies, then dropout, weight decay and token noise. Measured for 1 to 11
+# parameters per token and 3 to 32 epochs (docs/experiments.md).
+REGULARIZATION = (
+    (10, 0.0, 0.1, 0.0),
+    (18, 0.05, 0.1, 0.02),
+    (32, 0.1, 0.1, 0.02),
+    (130, 0.2, 0.4, 0.05),
+)
 MAX_REGULARIZATION = (0.3, 0.4, 0.1)
-# With this many parameters per token of the text, 8 epochs need as much regularization as 16
-# (docs/experiments.md).
-LARGE_PER_TOKEN = 10
 # For a student, whose teachers regularize it: measured on character-level texts (see docs/experiments.md).
 STUDENT, STUDENT_IF_REPEATED = (0.1, 0.2, 0.05), (0.1, 0.4, 0.05)
 # A student's batches repeat after this many epochs, at least a few, if its teachers' predictions for them fit into
 # a share of the memory (see docs/experiments.md).
 REPEATED_EPOCHS, LEAST_REPEATED_EPOCHS, KEPT_SHARE = 32, 4, 0.1
 REPETITIONS = 4  # of a batch, unless that leaves fewer than LEAST_REPEATED_EPOCHS
-FEW_EPOCHS = REGULARIZATION[0][0]  # need no regularization
-MOST_EPOCHS = REGULARIZATION[-1][0]  # beyond this, no regularization helps for long, and the user is warned
+MOST_EPOCHS = 40  # beyond this, no regularization helps for long, and the user is warned
 
 ADAMW_RATE = 0.006  # learning rate if AdamW trains the matrices too
 
@@ -41,7 +46,7 @@ ADAMW_RATE = 0.006  # learning rate if AdamW trains the matrices too
 # this size, and of train.py, which is for 124 million parameters, above.
 SMALL = 30_000_000
 CLASSIC_SMALL, CLASSIC_LARGE = (1e-3, 0.99), (6e-4, 0.95)
-CLASSIC_DROPOUT = 0.2  # if the text is repeated; otherwise none
+CLASSIC_DROPOUT, CLASSIC_EPOCHS = 0.2, 16  # dropout if the text is repeated this often; otherwise none
 
 
 def choose_recipe(
@@ -108,27 +113,36 @@ def choose_rows(config: LearnerConfig, batch_tokens: float) -> int:
     return max(1, 2 ** round(np.log2(np.clip(batch_tokens, LEAST_BATCH, MOST_BATCH) / config.n_context)))
 
 
+def best_batch(n_tokens: float, device: torch.device) -> float:
+    """The tokens per step that suit a run that reads this many tokens."""
+    return BATCH_PER_ROOT * n_tokens**0.5 if device.type == "cpu" else n_tokens / BEST_STEPS_ON_GPU
+
+
 def count_epochs(context: int, recipe: Recipe, n_tokens: int) -> float:
     return recipe.steps * recipe.batch_size * context / n_tokens
+
+
+def memorization(config: LearnerConfig, epochs: float, n_tokens: int) -> float:
+    """How strongly a model of this size tends to memorize a text of this many tokens in this many epochs."""
+    return float(epochs * (config.n_parameter / n_tokens) ** 0.5)
 
 
 def regularize(
     request: TrainingRequest, config: LearnerConfig, recipe: Recipe, tokens: Tokens, device: torch.device
 ) -> tuple[LearnerConfig, Recipe]:
-    """Regularize more strongly the more often the text is repeated."""
+    """Regularize more strongly the more often the text is repeated, and the larger the model is for it."""
     epochs = count_epochs(config.n_context, recipe, len(tokens))
+    memorized = memorization(config, epochs, len(tokens))
     dropout, decay, noise = next(
-        (rest for most, *rest in REGULARIZATION if epochs < most), MAX_REGULARIZATION
+        (rest for most, *rest in REGULARIZATION if memorized < most), MAX_REGULARIZATION
     )
-    if config.n_parameter >= LARGE_PER_TOKEN * len(tokens) and FEW_EPOCHS <= epochs < MOST_EPOCHS:
-        dropout, decay, noise = REGULARIZATION[-1][1:]
     if request.is_student:
         dropout, decay, noise = STUDENT if epochs < MOST_EPOCHS else STUDENT_IF_REPEATED
         repeat_after = choose_repetition(config, recipe, len(tokens), device)
         recipe = replace(recipe, true_share=TRUE_SHARE, repeat_after=repeat_after)
     if request.recipe == "classic":
         dropout, decay, noise = (
-            CLASSIC_DROPOUT if dropout >= CLASSIC_DROPOUT else 0.0,
+            CLASSIC_DROPOUT if epochs >= CLASSIC_EPOCHS else 0.0,
             recipe.weight_decay,
             0.0,
         )

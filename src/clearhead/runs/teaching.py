@@ -38,7 +38,7 @@ LEAST_MINUTES_OF_GENERATIONS = 5.0  # on a GPU
 # Teachers of a student; teachers of a student that itself teaches; the number of such students.
 FEW, MANY, STUDENTS = 4, 8, 4
 TEACHING_SHARE = 0.35  # of the time, for all teachers
-SHARES_OF_GENERATIONS = (0.22, 0.42)  # of the time, for the first teachers and for their students
+SHARES_OF_GENERATIONS = (0.15, 0.45)  # of the time, for the first teachers and for their students
 WORTH_COMPILING = 30.0  # seconds of training all teachers
 MOST_BYTES = (
     2_000_000  # of a text for which this is tried on a GPU; bytes are then better tokens than those of BPE
@@ -188,7 +188,7 @@ def choose_teaching(
     assert plan.seconds is not None
     share = TEACHING_SHARE / FEW
     size = smaller_size(request, plan, tokens, share * plan.seconds)
-    shape = {"blocks": size.n_block, "heads": size.n_head, "width": size.d_model, "context": size.n_context}
+    shape = {"blocks": size.n_block, "heads": size.n_head, "width": size.d_model, "context": plan.context}
     return replace(teaching, settings=teaching.settings | shape)
 
 
@@ -209,7 +209,7 @@ def choose_on_gpu(
     if request.tokenizer is None and request.vocab is None:
         chosen["tokenizer"] = "byte"
     text = prepare_text(texts, replace(request, **chosen), cache)
-    config = largest_size(request, text.tokens, text.tokenizer.n_vocab)
+    config = largest_size(request, text.tokens, text.tokenizer.n_vocab, device)
     rows = request.batch or choose_rows(config, GPU_BATCH)
     seconds = 60 * request.minutes
     speed = Measure.take(replace(request, batch=rows), config, text.tokens, device, seconds)
