@@ -11,6 +11,7 @@ from clearhead.runs.measure import Measure
 from clearhead.runs.plan import make_plan
 from clearhead.runs.request import TrainingRequest
 from clearhead.runs.sizes import list_sizes
+from clearhead.runs.teachers import Teachers
 from clearhead.runs.threads import using_threads
 from clearhead.text.tokens import Tokens
 
@@ -139,6 +140,13 @@ def test_characters_get_a_longer_context_if_there_is_time(monkeypatch, settings,
     device = torch.device(settings.pop("device", "cpu"))
     config = plan_for(monkeypatch=monkeypatch, blocks=4, width=64, device=device, **settings)
     assert config.n_context == context
+
+
+@pytest.mark.parametrize(("own", "context"), [(True, 1024), (False, 256)])
+def test_student_shares_the_whole_context_of_its_own_teachers(own, context, tokens):
+    teachers = Teachers((), None, 1024, None, ())
+    request = TrainingRequest(minutes=2, teachers=4 if own else None)
+    assert plan_module._like_teachers(request, teachers, tokens).context == context
 
 
 def test_batch_grows_with_the_root_of_the_tokens_on_a_cpu_and_in_proportion_on_a_gpu():
