@@ -154,6 +154,7 @@ def test_batch_grows_with_the_root_of_the_tokens_on_a_cpu_and_in_proportion_on_a
         [measure.best_batch(seen, torch.device(device)) for seen in (3e6, 12e6)] for device in ("cpu", "cuda")
     ]
     assert batches == [pytest.approx([2165, 4330], rel=1e-3), [2500, 10_000]]
+    assert measure.best_batch(-1e6, CPU) == 0  # when the time is up
 
 
 @pytest.mark.parametrize("taught", [True, False])

@@ -114,8 +114,10 @@ def choose_rows(config: LearnerConfig, batch_tokens: float) -> int:
 
 
 def best_batch(n_tokens: float, device: torch.device) -> float:
-    """The tokens per step that suit a run that reads this many tokens."""
-    return BATCH_PER_ROOT * n_tokens**0.5 if device.type == "cpu" else n_tokens / BEST_STEPS_ON_GPU
+    """The tokens per step that suit a run that reads this many tokens, fewer than none if its time is up."""
+    if device.type != "cpu":
+        return n_tokens / BEST_STEPS_ON_GPU
+    return BATCH_PER_ROOT * max(0.0, n_tokens) ** 0.5
 
 
 def count_epochs(context: int, recipe: Recipe, n_tokens: int) -> float:
