@@ -150,7 +150,8 @@ def test_student_worse_than_a_teacher_is_reported():
     """Both losses are measured on the same validation text."""
     taught = Teachers((), None, 8, None, (2.5, 2.0))
     request = SimpleNamespace(teachers=2, steps=None)
-    run = SimpleNamespace(losses=[3.0, 2.4], teachers=taught, request=request)
+    trainer = SimpleNamespace(step=9, recipe=SimpleNamespace(steps=9))
+    run = SimpleNamespace(losses=[3.0, 2.4], teachers=taught, request=request, trainer=trainer)
     [message] = summarize(run)
     assert message == (
         "the validation loss is 2.4000, and one of the teachers ended at 2.0000: the student had too few steps; "
@@ -160,5 +161,8 @@ def test_student_worse_than_a_teacher_is_reported():
     assert "give the run more steps, or" in summarize(run)[0]
     run.losses = [3.0, 1.9]
     assert summarize(run) == []
+    run.losses, trainer.step = [3.0, 2.4], 8  # stopped, to be resumed
+    assert "too few steps" not in "".join(summarize(run))
+    trainer.step = 9
     run.losses, run.request.teachers = [3.0, 2.4], None  # given teachers may be trained on another text
     assert summarize(run) == []

@@ -160,6 +160,31 @@ def test_run_that_drops_a_teacher_resumes_and_extends_with_its_own_settings(
     assert ch.runs(folder)[0].role == "student of 1 teacher"
 
 
+@pytest.mark.filterwarnings("ignore:the validation loss", "ignore:the teachers took longer")
+def test_time_of_an_interrupted_teacher_counts(text, tmp_path, work_clock):
+    given = {"teachers": 2, "minutes": 0.1, "progress": False, **SMALL}
+
+    def spent(folder):
+        return json.loads((folder / "teachers" / "plan.json").read_text())["seconds"]
+
+    whole, folder = tmp_path / "whole", tmp_path / "run"
+    ch.train(text, whole, **given)
+    half = ch.load(whole / "teachers" / "2", "cpu").training["steps_done"] // 2
+    steps = 0
+
+    def stop_second_teacher(_):
+        nonlocal steps
+        steps += (folder / "teachers" / "2" / "run.json").exists()
+        if steps == half:
+            raise StoppedError
+
+    with pytest.raises(StoppedError):
+        ch.train(text, folder, callbacks=stop_second_teacher, **given)
+    before = spent(folder)
+    ch.train(text, folder, resume=True, **given)
+    assert spent(folder) - before > 0.9 * (spent(whole) - before)
+
+
 @pytest.mark.filterwarnings("ignore:the validation loss")
 def test_run_whose_plan_chose_teachers_can_be_extended_with_the_same_command(
     text, tmp_path, monkeypatch, work_clock

@@ -151,6 +151,7 @@ class Run:
         self.replan_at = first + FIRST_REPLAN * (steps - first)  # steps done
         self.trained = 0.0  # seconds spent in steps
         self.validating = 0.0  # seconds spent in validation
+        self.resumed_at = 0.0  # seconds on its clock, from earlier processes, when it was resumed
         self.ending = 0.0  # seconds that the caller needs after the last step, to save the results
         self.smoothed = ExponentialAverage()  # the displayed loss
         self.skipped = 0  # consecutive steps with non-finite values

@@ -134,6 +134,7 @@ class SavedRun:
             run.earlier = settings.get("earlier", [])
             group.run_on_main(lambda: folder.save_text(run))
             folder.restore(run)
+            run.resumed_at = run.seconds if run.trainer.step else 0.0
             if group.world_size not in settings.get("processes", [1]):
                 group.run_on_main(
                     lambda: folder.describe(run, settings.get("command", command), finished=False)

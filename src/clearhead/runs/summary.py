@@ -30,7 +30,8 @@ def describe_training(run: Run) -> dict[str, Any]:
 def summarize(run: Run, best: Path | None = None) -> list[str]:
     """Warnings at the end of the run; `best` is where the model with the lowest loss is saved."""
     losses, taught = run.losses, run.teachers
-    if losses and run.request.teachers and taught is not None and taught.losses:
+    done = run.trainer.step >= run.trainer.recipe.steps
+    if done and losses and run.request.teachers and taught is not None and taught.losses:
         lowest = min(taught.losses)
         if losses[-1] > lowest + LEAST_RISE:
             more = "more time" if run.request.steps is None else "more steps"

@@ -196,6 +196,8 @@ def _teach(
         )
         if outcome is not None and not outcome.finished:
             return replace(outcome, phase=phase)
+        if outcome is not None:
+            options["began"] -= outcome.run.resumed_at
         if outcome is not None and outcome.error is not None:
             raise outcome.error
         if number == 1:
