@@ -266,13 +266,13 @@ def test_teachers_and_student_of_two_processes_resume_to_the_same_weights(start,
 
 @pytest.fixture(scope="module")
 def notes(tmp_path_factory):
-    """A folder of short notes, and others to validate on."""
+    """A folder of short notes, others to validate on, and options without token noise, which each rank has its own of."""
     folder = tmp_path_factory.mktemp("notes")
     for number, story in enumerate(islice(stories(), 60)):
         path = folder / ("held-out" if number < 7 else "notes") / f"{number}.txt"
         path.parent.mkdir(exist_ok=True)
         path.write_text(story.text[: 15 + 9 * (number % 7)], encoding="utf-8")
-    return folder / "notes", sorted((folder / "held-out").iterdir()), []
+    return folder / "notes", sorted((folder / "held-out").iterdir()), ["--recipe", "classic"]
 
 
 @pytest.fixture(scope="module")
