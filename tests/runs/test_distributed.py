@@ -266,7 +266,7 @@ def test_teachers_and_student_of_two_processes_resume_to_the_same_weights(start,
 
 @pytest.fixture(scope="module")
 def notes(tmp_path_factory):
-    """A folder of short notes, others to validate on, and options without token noise, which each rank has its own of."""
+    """Short notes, others to validate on, and a recipe without token noise, which differs between ranks."""
     folder = tmp_path_factory.mktemp("notes")
     for number, story in enumerate(islice(stories(), 60)):
         path = folder / ("held-out" if number < 7 else "notes") / f"{number}.txt"
