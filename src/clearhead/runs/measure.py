@@ -75,7 +75,7 @@ class Measure:
             if device.type == "cpu":
                 again = partial(cls._take, request, config, tokens, device, rows, measure.bfloat16, teachers)
                 measure = try_fewer_threads(measure, again)
-            better = choose_rows(config, best_batch(left / measure.seconds_per_token, device))
+            better = choose_rows(config, best_batch(left / measure.seconds_per_token, len(tokens), device))
             better = min(better, most)
             if request.batch or better <= rows:
                 return measure

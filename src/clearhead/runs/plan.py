@@ -18,6 +18,7 @@ from clearhead.runs.measure import Measure
 from clearhead.runs.pace import Schedule
 from clearhead.runs.recipes import (
     LEAST_BATCH,
+    LEAST_READ,
     MOST_EPOCHS,
     REPEATED_EPOCHS,
     best_batch,
@@ -54,10 +55,9 @@ TEACHER_EPOCHS = 24  # are enough for a teacher of any size
 VOCABULARIES = ((100_000, 512), (300_000, 1024), (600_000, 2048))
 LARGEST_VOCABULARY = 4096
 
-# The context of characters, if the text is read this many times and a batch still has some windows. The plays gain from
+# The context of characters, if the text is read several times and a batch still has some windows. The plays gain from
 # it; a novel in bytes, whose loss rose, keeps the context of its size (docs/experiments.md).
-MOST_CONTEXT, MOST_CONTEXT_ON_CPU = 1024, 512
-LEAST_READ, LEAST_WINDOWS = 4, 8
+MOST_CONTEXT, MOST_CONTEXT_ON_CPU, LEAST_WINDOWS = 1024, 512, 8
 
 FEW_TOKENS = 20_000  # of a text too short to learn a language from
 FEW_STEPS = 20  # fewer are worth a warning
@@ -227,7 +227,7 @@ def _with_long_context(
     if not isinstance(config, Config) or not config.causal or config.position != "rotary":
         return config
     most: float = MOST_CONTEXT_ON_CPU if device.type == "cpu" else MOST_CONTEXT
-    most = min(most, fitting_context(tokens), best_batch(seen, device) / LEAST_WINDOWS)
+    most = min(most, fitting_context(tokens), best_batch(seen, len(tokens), device) / LEAST_WINDOWS)
     if seen < LEAST_READ * len(tokens) or most <= config.n_context:
         return config
     return replace(config, n_context=2 ** int(math.log2(most)))
@@ -278,7 +278,7 @@ def scale_plan(
     per_token = larger * a_step / (recipe.batch_size * plan.context)
     read = larger * a_step * plan.steps_per_validation / (plan.validated or n_validation)
     rows = request.batch or min(
-        recipe.batch_size, choose_rows(config, best_batch(seconds / per_token, device))
+        recipe.batch_size, choose_rows(config, best_batch(seconds / per_token, len(tokens), device))
     )
     measure = Measure(rows, per_token, read, recipe.bfloat16, plan.threads)
     return _plan_time(request, tokens, n_validation, seconds, config, measure, device)

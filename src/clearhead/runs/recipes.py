@@ -18,9 +18,10 @@ from clearhead.training.distillation import TRUE_SHARE
 from clearhead.training.recipe import Recipe
 
 LEAST_BATCH, MOST_BATCH = 1024, 65536  # tokens
-# On a CPU, the best batch grows with the root of the tokens read (docs/experiments.md: 3 to 12 million). On a GPU,
-# where a small batch wastes time, the number of steps is fixed: see `TOKENS_PER_PARAMETER` in plan.py.
-BATCH_PER_ROOT, BEST_STEPS_ON_GPU = 1.25, 1200
+# For a text that is read this many times, the best batch on a CPU grows with the root of the tokens read (measured for
+# 3 to 12 million, see docs/experiments.md). Otherwise, and on a GPU, where a small batch wastes time, the number of
+# steps is fixed: see `TOKENS_PER_PARAMETER` in plan.py.
+LEAST_READ, BATCH_PER_ROOT, BEST_STEPS = 4, 1.25, 1200
 
 # The more epochs a run has, and the more parameters per token of its text, the more it memorizes (`memorization`). Each
 # row has the value of that up to which it applies, then dropout, weight decay and token noise. Measured for 1 to 11
@@ -113,11 +114,13 @@ def choose_rows(config: LearnerConfig, batch_tokens: float) -> int:
     return max(1, 2 ** round(np.log2(np.clip(batch_tokens, LEAST_BATCH, MOST_BATCH) / config.n_context)))
 
 
-def best_batch(n_tokens: float, device: torch.device) -> float:
-    """The tokens per step that suit a run that reads this many tokens, fewer than none if its time is up."""
-    if device.type != "cpu":
-        return n_tokens / BEST_STEPS_ON_GPU
-    return BATCH_PER_ROOT * max(0.0, n_tokens) ** 0.5
+def best_batch(seen: float, n_tokens: int, device: torch.device) -> float:
+    """The tokens per step that suit a run that sees this many tokens of a text of `n_tokens`; if its time is up, it
+    sees fewer than none.
+    """
+    if device.type == "cpu" and seen >= LEAST_READ * n_tokens:
+        return BATCH_PER_ROOT * float(seen**0.5)
+    return seen / BEST_STEPS
 
 
 def count_epochs(context: int, recipe: Recipe, n_tokens: int) -> float:
